@@ -13,7 +13,7 @@
 
 struct strata_door {
     strata_t facade;
-    pthread_mutex_t mutex; /* one thread makes an unordered place at a time */
+    pthread_mutex_t mutex; /* held while a thread makes an unordered place */
     strata_unordered_t *_Atomic places[STRATA_PLACE_KINDS][STRATA_FACADE_DEVICES];
 };
 
@@ -36,7 +36,7 @@ static strata_unordered_t *made_at(strata_door_t *door, strata_place_t place) {
     return device < STRATA_FACADE_DEVICES ? atomic_load(&door->places[strata_place_kind(place)][device]) : NULL;
 }
 
-/* Settles what concerns the place: its device's memory, or the host's. */
+/* Completes the pending frees of all memory of the place's device, or of the host. Returns the bytes freed. */
 static uint64_t settle(strata_door_t *door, strata_place_t place) {
     uint64_t freed = 0, bytes;
     for (uint32_t kind = 0; kind < STRATA_PLACE_KINDS; kind++) {
@@ -122,7 +122,7 @@ strata_status_t strata_door_allocate_on(strata_door_t *door, strata_place_t plac
     return status;
 }
 
-/* Finds the live block of that kind of memory that begins at the address, and its place. */
+/* Finds the live block that begins at the address, and its place. The block must be of the given kind of memory. */
 static strata_status_t find_block(strata_door_t *door, strata_door_memory_t memory, void *address, strata_block_t *block,
                                   strata_place_t *place) {
     strata_facade_t *facade = strata_facade_of(door->facade);
@@ -155,7 +155,7 @@ strata_status_t strata_door_free_on(strata_door_t *door, strata_door_memory_t me
     return status == STRATA_OK ? strata_free_on(door->facade, block.ref, stream) : status;
 }
 
-/* Only in places that are open: a stream that was never used there needs no note. */
+/* Visits open places only, because no stream was used in the others. */
 void strata_door_forget(strata_door_t *door, strata_stream_t stream) {
     strata_facade_t *facade = strata_facade_of(door->facade);
     for (uint32_t kind = 0; facade && kind < STRATA_PLACE_KINDS; kind++)

@@ -18,7 +18,7 @@ bool strata_refs_contain(const strata_refs_t *refs, strata_ref_t ref) {
 
 void strata_refs_add(strata_refs_t *refs, strata_ref_t ref) { refs->slots[slot_of(refs, ref)] = ref; }
 
-/* Later refs of the same probe sequence move up, so that no search stops at the gap. */
+/* Moves later refs of the probe sequence up, so that no search stops at the gap. */
 void strata_refs_remove(strata_refs_t *refs, strata_ref_t ref) {
     if (!strata_refs_contain(refs, ref)) return;
     size_t gap = slot_of(refs, ref), last = refs->room - 1;

@@ -18,14 +18,14 @@ typedef struct pending {
 struct strata_unordered {
     strata_t facade;
     strata_place_t place;
-    strata_stream_t stream; /* of its own; NULL where memory has no owner */
-    pthread_mutex_t mutex; /* guards what follows; held across no call of the library */
-    pthread_cond_t settled; /* `settling` has become false */
+    strata_stream_t stream; /* belongs to this object; NULL in places without owner streams */
+    pthread_mutex_t mutex; /* guards the fields below; never held across a call of the library */
+    pthread_cond_t settled; /* signaled when `settling` becomes false */
     pending_t *list; /* in the order of the frees */
     size_t count, room;
     strata_refs_t noted; /* the refs of the list; twice the capacity of the list */
     uint64_t bytes;
-    bool settling; /* a thread waits for the device, or frees what it waited for */
+    bool settling; /* a thread waits for the device, or frees the blocks after the wait */
 };
 
 static bool has_owner(strata_place_t place) { return !strata_place_is_ownerless(strata_place_kind(place)); }
@@ -57,10 +57,10 @@ void strata_unordered_delete(strata_unordered_t *self) {
 
 /* ---- waiting ---- */
 
-/* Captures that the program has begun by itself, and waits for a device that are under way: never both at once, since the wait would
- * break the capture. */
+/* The number of captures that the program began, and of device waits in progress. The two never overlap, because a wait would break
+ * the capture. */
 static pthread_mutex_t turn = PTHREAD_MUTEX_INITIALIZER; /* guards both */
-static pthread_cond_t turned = PTHREAD_COND_INITIALIZER; /* `waiting` has become smaller */
+static pthread_cond_t turned = PTHREAD_COND_INITIALIZER; /* signaled when `waiting` decreases */
 static uint64_t captures, waiting;
 
 void strata_unordered_capture_begins(void) {
@@ -91,7 +91,7 @@ static void end_wait(void) {
     pthread_mutex_unlock(&turn);
 }
 
-/* For the work of the place's device; memory of the host may be used by any. */
+/* Waits for all work of the place's device, or of all devices for host memory, because any device may use that. */
 static strata_status_t wait_for_devices(strata_unordered_t *self) {
     strata_domain_t *domain;
     strata_facade_t *facade = strata_facade_of(self->facade);
@@ -104,7 +104,8 @@ static strata_status_t wait_for_devices(strata_unordered_t *self) {
     return done ? STRATA_OK : strata_last_error()->status;
 }
 
-/* One thread settles at a time. It alone removes entries, from the front; others append. */
+/* One thread settles at a time. Only this thread removes entries, from the front. Other threads append. Returns the number of
+ * entries. */
 static size_t begin_settling(strata_unordered_t *self) {
     pthread_mutex_lock(&self->mutex);
     while (self->settling) pthread_cond_wait(&self->settled, &self->mutex);
@@ -139,7 +140,7 @@ strata_status_t strata_unordered_settle(strata_unordered_t *self, uint64_t *free
     uint64_t bytes = 0, given_up = 0;
     for (size_t i = 0; i < count; i++) {
         pending_t entry = entry_at(self, i);
-        /* It fails only if the block was freed directly through the facade after it was noted here. */
+        /* This fails only if the block was freed directly through the facade after it entered the list. */
         if (strata_free(self->facade, entry.ref) == STRATA_OK) bytes += entry.size;
         given_up += entry.size;
     }
@@ -162,7 +163,7 @@ static strata_status_t ask(strata_unordered_t *self, size_t size, uint32_t flags
     return strata_allocate_with(self->facade, self->place, self->stream, &options, block);
 }
 
-/* What a cache or a pool of the driver hands out may be ready in the order of the own stream alone. */
+/* Waits for the own stream, because a block from a cache or a driver pool may be ready only in that stream's order. */
 static strata_status_t ready(strata_unordered_t *self, strata_block_t *block) {
     strata_status_t status = has_owner(self->place) ? strata_stream_synchronize(self->facade, self->place, self->stream)
                                                     : STRATA_OK;
@@ -192,7 +193,7 @@ bool strata_unordered_is_pending(strata_unordered_t *self, strata_ref_t ref) {
     return pending;
 }
 
-/* Doubles the capacity and copies the entries. Returns false if memory is exhausted. Another thread may have grown it in between. */
+/* Grows the list to `room` entries, unless another thread has already grown it. Returns false if host memory is exhausted. */
 static bool make_room(strata_unordered_t *self, size_t room) {
     pending_t *list = strata_host_new(room, sizeof *list);
     strata_refs_t noted = {strata_host_new(2 * room, sizeof(strata_ref_t)), 2 * room};
@@ -217,7 +218,7 @@ static bool make_room(strata_unordered_t *self, size_t room) {
     return made;
 }
 
-/* E_INVALID: already noted. E_HOST_MEMORY: the list is full and cannot grow. */
+/* Returns E_INVALID if the ref is in the list already, and E_HOST_MEMORY if the list is full and cannot grow. */
 static strata_status_t append(strata_unordered_t *self, pending_t entry) {
     for (;;) {
         pthread_mutex_lock(&self->mutex);

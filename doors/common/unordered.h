@@ -1,9 +1,13 @@
-/* Memory of one place for doors that pass no stream (docs/contracts.md §4): nobody says which streams use a block, so a freed one may be
- * reused only after the whole device has been waited for. That is done once for all blocks freed so far, when a request misses that they
- * could serve, and when memory runs out.
+/* Memory of one place for doors that pass no stream (docs/contracts.md section 4).
  *
- * Blocks are served for a stream of their own, on which nothing is ever launched: a cache gives back to it at once what was freed for
- * it, and what the cache takes from other streams is waited for before the request returns. Any thread may call at any time. */
+ *   free ----> pending list ----> one wait for the device ("settle") ----> free in the cache
+ *
+ * Without a stream the users of a block are unknown, so a freed block may be reused only after a wait for the whole device. One
+ * wait serves all blocks freed so far. It happens when a request misses that they could serve, and when memory runs out.
+ *
+ * Blocks are served for a private stream on which nothing is ever launched. So a cache can reuse at once the blocks that were
+ * freed for this stream. If the cache takes memory from other streams, the request waits for it before it returns. Any thread
+ * may call at any time. */
 #ifndef STRATA_INTEGRATION_UNORDERED_H
 #define STRATA_INTEGRATION_UNORDERED_H
 
@@ -11,26 +15,28 @@
 
 typedef struct strata_unordered strata_unordered_t;
 
-/* For a place of an open facade, which must outlive this. Opens the place; creates the stream (none in pinned and host places). */
+/* Creates the object for a place of an open facade, which must outlive it. Opens the place and creates the private stream.
+ * Pinned and host places need no stream. */
 strata_status_t strata_unordered_new(strata_t facade, strata_place_t place, strata_unordered_t **unordered);
-/* After the facade is closed, or before with nothing of it in use: frees the notes alone. */
+/* Frees only the list. It must be called after the facade is closed, or before that if no block of the place is in use. */
 void strata_unordered_delete(strata_unordered_t *unordered);
 
-/* Memory that any stream may use from the return on. Errors: those of strata_allocate(). */
+/* Serves memory that any stream may use after the return. Returns the errors of strata_allocate(). */
 strata_status_t strata_unordered_allocate(strata_unordered_t *unordered, size_t size, strata_block_t *block);
-/* Gives up a live block of the place, whoever was served it. It stays allocated until it is settled. If it cannot be noted the device is
- * waited for now. E_INVALID: it was freed here before. E_STALE; errors of the wait. */
+/* Adds a live block of the place to the pending list, also if it was allocated in stream order. The block stays allocated until
+ * the list is settled. If the list cannot grow, the call waits for the device and frees the block itself. Returns E_INVALID if
+ * the block was freed here before, E_STALE, or an error of the wait. */
 strata_status_t strata_unordered_free(strata_unordered_t *unordered, const strata_block_t *block);
-/* Waits for the device and frees what was given up before; *freed (may be NULL) receives the bytes. E_CAPTURE: the device cannot be
- * waited for while a stream is captured; nothing is freed. */
+/* Waits for the device and frees the pending blocks. *freed (may be NULL) receives the bytes. Returns E_CAPTURE, and frees
+ * nothing, while a stream is captured, because a wait for the device would break the capture. */
 strata_status_t strata_unordered_settle(strata_unordered_t *unordered, uint64_t *freed);
 /* Returns true if a block was freed here and its free is still pending. */
 bool strata_unordered_is_pending(strata_unordered_t *unordered, strata_ref_t ref);
-/* Bytes given up and not settled. */
+/* Returns the bytes of the pending blocks. */
 uint64_t strata_unordered_pending(strata_unordered_t *unordered);
 
-/* The program begins to capture a stream without telling the library, or has ended that: in between no device of the process is waited
- * for here. A begin returns when no wait is under way. */
+/* Mark the begin and the end of a capture that the program makes by calls of CUDA. Between the two no function here waits for a
+ * device. The begin returns only when no such wait is in progress. */
 void strata_unordered_capture_begins(void);
 void strata_unordered_capture_ends(void);
 

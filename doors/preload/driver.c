@@ -1,4 +1,4 @@
-/* The driver's functions of the table (table.h). */
+/* Defines the driver's functions of the table (table.h). */
 #include "doors/preload/serve.h"
 
 #define EXPORTED                                          __attribute__((visibility("default")))
@@ -10,10 +10,10 @@ enum { ATTACH_GLOBAL = 1, HOST_PORTABLE = 1, HOST_MAPPED = 2 };
 
 /* ---- requests ---- */
 
-/* A program of the driver has a context current. */
+/* A program that uses the driver directly has a current context. Without one there is no device. */
 static int device_of_context(void) { return strata_real_context() ? strata_real_driver_device() : -1; }
 
-/* `served` puts the address into `got`. */
+/* `served` stores the address in `got`. */
 #define REQUESTS(name, arguments, passed, of_host, served)                                                                         \
     int name arguments {                                                                                                           \
         int code, device = device_of_context();                                                                                    \

@@ -15,9 +15,9 @@
 
 static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER; /* one thread opens or closes at a time */
 static strata_door_t *_Atomic door;
-static _Atomic bool over; /* nothing is served any more: the process ends, or its strategy is wrong */
+static _Atomic bool over; /* true if Strata serves nothing any more, because the process ends or the strategy is wrong */
 static _Atomic uint64_t inside; /* calls that use a door */
-static _Thread_local unsigned not_looked_at; /* the thread is inside Strata, or inside a real function called from here */
+static _Thread_local unsigned not_looked_at; /* above 0 while the thread is inside Strata or a real function called from here */
 static _Atomic uint64_t served[STRATA_ROWS], passed_on[STRATA_ROWS];
 
 void strata_process_count(strata_row_t row, bool by_strata) {
@@ -35,7 +35,7 @@ static void step_aside(void) {
     atomic_store(&over, true);
 }
 
-/* Where the driver is not there yet, or shows no device, the real function says so, and the next request tries again. */
+/* If the driver is not loaded yet or has no device, the real function reports the error, and the next request tries again. */
 static void open_door(void) {
     strata_open_options_t options = {.struct_size = sizeof options, .devices = "gpu", .flags = STRATA_OPEN_CHECK_CAPTURES};
     strata_door_t *opened;
@@ -60,12 +60,12 @@ static strata_door_t *opened_door(bool open) {
 
 static strata_door_t *begin(bool open) {
     if (not_looked_at) return NULL;
-    not_looked_at++; /* what the driver does for Strata is no request of the program */
+    not_looked_at++; /* calls that the driver makes for Strata are no requests of the program */
     strata_door_t *found;
     while (!atomic_load(&over) && (found = opened_door(open)) != NULL) {
         atomic_fetch_add(&inside, 1);
         if (!atomic_load(&over) && atomic_load(&door) == found) return found;
-        atomic_fetch_sub(&inside, 1); /* it is being closed */
+        atomic_fetch_sub(&inside, 1); /* another thread is closing it */
     }
     not_looked_at--;
     return NULL;
@@ -110,7 +110,7 @@ static void in_child(void) {
 
 __attribute__((constructor)) static void watch_forks(void) { (void)pthread_atfork(NULL, NULL, in_child); }
 
-/* Threads that are still inside keep the door open: the process ends anyhow, and its memory with it. */
+/* If threads are still inside, the door stays open. The process ends and its memory is released anyway. */
 __attribute__((destructor)) static void end_of_process(void) {
     atomic_store(&over, true);
     strata_door_t *open = atomic_load(&door);

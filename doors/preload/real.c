@@ -12,7 +12,7 @@ typedef struct search {
     void *found;
 } search_t;
 
-/* A loaded library of that name, opened once more without loading anything. */
+/* Looks the function up in a loaded library of that name. RTLD_NOLOAD makes sure that this loads nothing. */
 static int look_into(struct dl_phdr_info *object, size_t size, void *searching) {
     search_t *search = searching;
     (void)size;
@@ -35,7 +35,7 @@ void *strata_real(const char *name) {
     return search.found;
 }
 
-/* Looked up again as long as it is not there: the library may be loaded later. */
+/* Repeats the lookup until it succeeds, because the library may be loaded later. */
 static void *known(void *_Atomic *slot, const char *name) {
     void *function = atomic_load_explicit(slot, memory_order_relaxed);
     if (function) return function;

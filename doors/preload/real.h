@@ -1,4 +1,4 @@
-/* The functions that the preloaded library stands before, as their own libraries have them. */
+/* The real functions of CUDA that the preloaded library interposes. */
 #ifndef STRATA_INTEGRATION_REAL_H
 #define STRATA_INTEGRATION_REAL_H
 
@@ -6,14 +6,14 @@
 
 #include "doors/preload/table.h"
 
-/* The function `name` of the CUDA runtime ("libcudart.so") or of the driver ("libcuda.so"): the next one in the order of loading, else
- * that of a library which the process has loaded out of the program's sight, as interpreters do. NULL: there is none. */
+/* Returns the function `name` of the CUDA runtime ("libcudart.so") or of the driver ("libcuda.so"), or NULL. It is the next one
+ * in load order, else one in a library that was loaded with local symbols, as interpreters load extensions. */
 void *strata_real(const char *name);
 
-/* The codes that are made up here, where there is no real function to ask. */
+/* Codes that Strata returns itself if there is no real function to call. */
 enum { STRATA_REAL_MISSING = 500, STRATA_REAL_OUT_OF_MEMORY = 2, STRATA_REAL_NOT_SUPPORTED = 801 };
 
-/* STRATA_REAL(cudaFree)(address): the real function, looked up once. */
+/* STRATA_REAL(cudaFree)(address) calls the real function, which is looked up once. */
 #define STRATA_REAL_DECLARE(treatment, name, arguments, passed, text)                                                              \
     typedef int(*strata_real_##name##_t) arguments;                                                                                \
     int strata_real_##name arguments;
@@ -21,19 +21,19 @@ STRATA_PRELOAD_MAP(STRATA_REAL_DECLARE)
 #undef STRATA_REAL_DECLARE
 #define STRATA_REAL(name) strata_real_##name
 
-/* The device of the calling thread as the runtime, or the driver's current context, has it; -1: there is none. */
+/* Returns the device of the calling thread in the runtime, or in the driver's current context, or -1 if there is none. */
 int strata_real_runtime_device(void);
 int strata_real_driver_device(void);
-/* Waits for all work of that device; the real function's code. */
+/* Waits for all work of that device. Returns the code of the real function. */
 int strata_real_synchronise_runtime(void);
 int strata_real_synchronise_driver(void);
-/* Clears the thread's last runtime error after a function of that name. Functions of the driver set none. */
+/* Clears the thread's last runtime error after a call of the function `name`. Functions of the driver set no such error. */
 void strata_real_clear_error(const char *name);
-/* The context of a stream; NULL: it cannot be told. */
+/* Returns the context of a stream, or NULL if the driver cannot report it. */
 void *strata_real_context_of(void *stream);
-/* The current context of the calling thread; NULL: none. */
+/* Returns the current context of the calling thread, or NULL if there is none. */
 void *strata_real_context(void);
-/* Whether anybody in the process has loaded the driver; Strata does so only when a request comes. */
+/* Returns true if the process has loaded the driver. Strata itself loads it only at the first request. */
 bool strata_real_driver_is_loaded(void);
 
 #endif

@@ -73,7 +73,7 @@ static bool write_all(int file, const char *text, size_t size) {
     return true;
 }
 
-/* Returns true if the name contains %p, so that the file belongs to this process alone. */
+/* Replaces %p by the process ID. Returns true if the name contains %p, so that only this process writes the file. */
 static bool expand(const char *pattern, char path[PATH_MAX]) {
     size_t length = 0;
     bool own = false;

@@ -1,4 +1,4 @@
-/* The CUDA runtime's functions of the table (table.h). */
+/* Defines the CUDA runtime's functions of the table (table.h). */
 #include "doors/preload/serve.h"
 
 #define EXPORTED                                          __attribute__((visibility("default")))
@@ -33,7 +33,7 @@ int cudaMallocAsync_ptsz(void **address, size_t size, void *stream) {
 
 int cudaMallocManaged(void **address, size_t size, unsigned int flags) {
     int code, device = strata_real_runtime_device();
-    size_t usual = flags == ATTACH_GLOBAL ? size : 0; /* 0 bytes are none of Strata's */
+    size_t usual = flags == ATTACH_GLOBAL ? size : 0; /* Strata never serves a request of 0 bytes */
     if (address && strata_serve(STRATA_ROW_cudaMallocManaged, STRATA_PLACE_MANAGED, device, usual, address)) return 0;
     STRATA_PASS_ON(code, cudaMallocManaged, (address, size, flags), false, device);
     return code;

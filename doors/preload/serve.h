@@ -1,5 +1,5 @@
-/* Requests of a preloaded process, as both the runtime's and the driver's functions make them. Each answers whether Strata has done it;
- * if not, the real function has to. */
+/* Requests of a preloaded process, shared by the functions of the runtime and of the driver. A request returns true if Strata
+ * served it. If it returns false, the caller must call the real function. */
 #ifndef STRATA_INTEGRATION_SERVE_H
 #define STRATA_INTEGRATION_SERVE_H
 
@@ -7,23 +7,24 @@
 #include "doors/preload/process.h"
 #include "doors/preload/real.h"
 
-/* Memory without a stream, of the device or, with STRATA_PLACE_PINNED, of the host for work of `device`. */
+/* Serves memory without a stream: of the device or, with STRATA_PLACE_PINNED, of the host for work of `device`. */
 bool strata_serve(strata_row_t row, strata_place_kind_t kind, int device, size_t size, void **address);
 bool strata_serve_on(strata_row_t row, int device, void *stream, size_t size, void **address);
-/* For an invalid free (a double free, the other kind of memory, an address inside a block). The real function must not see the address,
- * because Strata may hold memory there. *address is replaced by one that no allocation has, so the program gets CUDA's own error. */
+/* Frees a block. A free is invalid for a freed block, for the other kind of memory, and for an address inside a block. The real
+ * function must not get the address of an invalid free, because Strata may hold memory there. So *address is then replaced by
+ * one that no allocation has, and the program gets CUDA's own error. */
 bool strata_serve_free(strata_row_t row, strata_door_memory_t memory, void **address);
 bool strata_serve_free_on(strata_row_t row, strata_door_memory_t memory, void **address, void *stream);
-/* What is idle in the memory of the device counts as free. */
+/* Adds Strata's idle memory of the device to *unused, the free bytes from the real function. */
 void strata_serve_mem_info(strata_row_t row, int device, size_t *unused, size_t total);
 void strata_serve_forget(strata_row_t row, void *stream);
-/* Whether an address is of Strata's and begins inside a piece of the device's memory. */
+/* Returns true if the address is in memory that Strata serves, and not at the start of an allocation of the device. */
 bool strata_serve_is_inside(strata_row_t row, void *address);
 
-/* A real function was out of memory: idle memory goes back. Whether there is use in calling it again. */
+/* Releases idle memory after a real function ran out of memory. Returns true if it released any, so that a retry makes sense. */
 bool strata_serve_room(bool of_host, int device);
 
-/* CUDA's name of the calling thread's own default stream, where NULL means that. */
+/* Converts a stream for the _ptsz functions, in which NULL means the calling thread's own default stream. */
 static inline void *strata_own_stream(void *stream) { return stream ? stream : (void *)2; }
 
 enum { STRATA_SERVE_TRIES = 4 };
@@ -46,11 +47,12 @@ enum { STRATA_SERVE_TRIES = 4 };
         strata_process_count(STRATA_ROW_##name, true);                                                                             \
         return code;                                                                                                               \
     }
-/* A capture that was broken, or has work that was not joined, ends all the same. */
+/* The capture also ends if it was invalidated (901) or has unjoined work (904). */
 static inline bool strata_ended_capture(int code) { return code == 0 || code == 901 || code == 904; }
 
-/* Calls the real function with the arguments in `passed`, and once more after idle memory was returned. If the second try succeeds, the
- * error of the first is cleared, because the program must not see it. */
+/* Calls the real function with the arguments in `passed`. If it is out of memory, releases idle memory and calls it again, at
+ * most STRATA_SERVE_TRIES times in all. If a later try succeeds, the error of the first is cleared, because the program must
+ * not see it. */
 #define STRATA_PASS_ON(code, name, passed, of_host, device)                                                                        \
     do {                                                                                                                           \
         int tries_ = 1;                                                                                                            \

@@ -1,23 +1,23 @@
-/* What the preloaded library answers for, in one table: the functions of the CUDA runtime and of the driver that it stands before, and
- * what becomes of each. docs/preload.md shows it (`strata run --table`). Everything else of CUDA never comes here.
+/* The table of the functions of the CUDA runtime and driver that the preloaded library interposes, with the treatment of each.
+ * docs/preload.md shows it (`strata run --table`). Calls of all other functions of CUDA bypass the library.
  *
- *   SERVED     Strata serves it. What Strata cannot serve (it is out of memory, or closed; the request is not for it) and addresses that
- *              are not Strata's go to the real function, whose answer the program gets.
- *   CORRECTED  the real function is called, and what it says or ends is put right.
- *   RETRIED    the real function is called. If it is out of memory, Strata's idle memory goes back, and it is called again.
- *   REFUSED    for Strata's memory the answer is an error; for other memory the real function's. */
+ *   SERVED     Strata serves the call. If it cannot (it is out of memory or closed, or the request is not for it), or if the
+ *              address is not Strata's, the real function is called and the program gets its result.
+ *   CORRECTED  The real function is called, and its result is corrected or its effect on Strata is recorded.
+ *   RETRIED    The real function is called. If it is out of memory, Strata releases idle memory and calls it again.
+ *   REFUSED    The call returns an error for Strata's memory. For other memory the real function is called. */
 #ifndef STRATA_INTEGRATION_TABLE_H
 #define STRATA_INTEGRATION_TABLE_H
 
 #include <stddef.h>
 
-/* Every handle and every address of the device is one register wide; codes are ints; 0 is success in both libraries. */
+/* Every handle and device address is one register wide. Codes are ints, and 0 is success in both libraries. */
 typedef unsigned long long strata_cu_address_t;
 typedef struct strata_cu_extent { /* cudaExtent */
     size_t width, height, depth;
 } strata_cu_extent_t;
 
-/* X(treatment, name, arguments, the arguments' names, what becomes of it). */
+/* X(treatment, name, arguments, the arguments' names, a description of the treatment). */
 #define STRATA_PRELOAD_RUNTIME_MAP(X)                                                                                                       \
     X(SERVED, cudaMalloc, (void **address, size_t size), (address, size), "the place gpu, without a stream")                                \
     X(SERVED, cudaFree, (void *address), (address), "reused after a wait for the device that follows it")                                   \

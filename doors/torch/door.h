@@ -1,5 +1,10 @@
-/* The functions of libstrata_torch.so: PyTorch's view of a facade, for both doors. It includes no header of PyTorch, so it needs
- * no compiler on the user's machine. Errors are std::runtime_error. Any thread may call. */
+/* The functions of libstrata_torch.so, which give both doors PyTorch's view of a facade.
+ *
+ *   pluggable door:  PyTorch's CUDAPluggableAllocator ----> libstrata_torch.so ----> facade
+ *   whole door:      PyTorch's CUDAAllocator ----> libstrata_whole.so ----> libstrata_torch.so ----> facade
+ *
+ * libstrata_torch.so includes no header of PyTorch, so it needs no compiler on the user's machine. The whole door (whole.cc,
+ * pinned.cc) is compiled there. Errors are std::runtime_error. Any thread may call. */
 #ifndef STRATA_INTEGRATION_TORCH_DOOR_H
 #define STRATA_INTEGRATION_TORCH_DOOR_H
 
@@ -19,17 +24,17 @@ struct CUstream_st;
 
 namespace strata_door {
 
-/* As PyTorch has them: c10::MempoolId_t, and what chooses the streams of a pool. */
+/* PyTorch's types: c10::MempoolId_t, and the function that selects the streams of a pool. */
 using PoolId = std::pair<unsigned long long, unsigned long long>;
 using Chosen = std::function<bool(CUstream_st *)>;
 
-constexpr int most_devices = 16; /* of a facade */
+constexpr int most_devices = 16; /* the max of a facade */
 
 /* One of PyTorch's statistics. */
 struct Figure {
     int64_t current, peak, total, gone;
 };
-/* Memory that came from the device, or went back: a chunk, or what one grew or shrank by. */
+/* A change of the memory that Strata holds of the device: a chunk was created or released, or it grew or shrank. */
 enum class Change { came, grew, shrank, went };
 struct Chunk {
     size_t address, size;
@@ -52,8 +57,9 @@ inline std::string reason(strata_status_t status) {
 inline void check(strata_status_t status) {
     if (status != STRATA_OK) throw std::runtime_error(reason(status));
 }
-/* Returns true if a failed free has nothing left to free: in a forked child, after the driver shut down, or after the facade was closed. The
- * first free after a close prints a line on standard error. Callers are destructors, which must not throw. */
+/* Returns true if a failed free has nothing left to free. That is so in a forked child, after the driver shut down, and after
+ * the facade was closed. The first free after a close prints a line on standard error. Callers are destructors, which must not
+ * throw. */
 __attribute__((visibility("default"))) bool is_over(strata_status_t status);
 inline void check_unless_over(strata_status_t status) {
     if (status != STRATA_OK && !is_over(status)) check(status);
@@ -73,39 +79,41 @@ inline strata_statistics_t statistics_of(strata_t facade, int device) {
     return statistics;
 }
 
-/* PyTorch's name of the pool of a block; {0, 0}: it lies in none. */
+/* Returns PyTorch's name of the pool of a block, or {0, 0} if the block is in no pool. */
 __attribute__((visibility("default"))) PoolId pool_of(int device, strata_ref_t ref);
 
 } // namespace strata_door
 
-/* The facade that serves from now on, and of which nothing is live. */
+/* Sets the facade that serves all later requests. It must have no live block. */
 STRATA_DOOR void strata_torch_use(strata_t facade);
 
-/* ---- memory, as CUDAPluggableAllocator asks for it ---- */
+/* ---- memory, with the signatures of CUDAPluggableAllocator ---- */
 
-/* Memory for `stream`. 0 bytes are no request: PyTorch never gives them back. */
+/* Serves memory for `stream`. For 0 bytes it returns NULL and counts no request, because PyTorch never frees those. */
 STRATA_DOOR void *strata_torch_allocate(ssize_t size, int device, CUstream_st *stream);
-/* May run in a destructor, so it says what is wrong instead of throwing. `stream` is that of the allocation, which Strata knows. */
+/* Frees a block. It may run in a destructor, so it prints errors instead of throwing. `stream` is the stream of the allocation,
+ * which Strata has recorded already. */
 STRATA_DOOR void strata_torch_free(void *pointer, ssize_t size, int device, CUstream_st *stream);
 STRATA_DOOR void strata_torch_record_stream(void *pointer, CUstream_st *stream);
-/* The start and the size of the block that `pointer` lies in, and of that block's chunk. */
+/* Return the start and the size of the block that contains `pointer`, or of that block's chunk. */
 STRATA_DOOR void *strata_torch_base(void *pointer, size_t *size);
 STRATA_DOOR void *strata_torch_chunk(void *pointer, size_t *size);
-/* The block that begins at `pointer`; the answer is its device, -1 once there is nothing to give back to. */
+/* Finds the block that begins at `pointer`. Returns its device, or -1 if is_over(). */
 STRATA_DOOR int strata_torch_find(void *pointer, strata_block_t *block);
-/* torch.cuda.empty_cache(), of all devices; of one device and one pool, or all of its pools ({0, 0}). */
+/* torch.cuda.empty_cache(): releases idle memory of all devices, or of one pool of one device. The pool {0, 0} means all pools. */
 STRATA_DOOR void strata_torch_reset();
 STRATA_DOOR void strata_torch_release(int device, strata_door::PoolId pool);
-/* The most bytes that one request may hope for. */
+/* Returns an upper bound for the bytes of one request. */
 STRATA_DOOR size_t strata_torch_largest(int device);
-/* torch.cuda.set_per_process_memory_fraction(), and what is set. */
+/* torch.cuda.set_per_process_memory_fraction(), and the fraction that is set. */
 STRATA_DOOR void strata_torch_memory_fraction(double fraction, int device);
 STRATA_DOOR double strata_torch_fraction(int device);
-/* A name of the block that `pointer` lies in, for other processes: it holds until the free. Its size; `*offset` is where `pointer` lies in
- * what it names. 0: the block lies in no handles. */
+/* Writes a name of the block that contains `pointer`, for other processes. The name is valid until the free. `*offset` receives the
+ * offset of `pointer` in the block. Returns the size of the name, or 0 if the block has no handles. */
 constexpr size_t strata_torch_name_most = 8192;
 STRATA_DOOR size_t strata_torch_share(void *pointer, char name[strata_torch_name_most], ptrdiff_t *offset);
-/* The block that another process named so, mapped until the last end; `*id` is for that. */
+/* Maps the block that another process named. It stays mapped until the last strata_torch_open_end(). `*id` receives the
+ * argument for that call. */
 STRATA_DOOR void *strata_torch_open(int device, const char *name, size_t size, uint64_t *id);
 STRATA_DOOR void strata_torch_open_end(uint64_t id);
 
@@ -114,37 +122,40 @@ STRATA_DOOR void strata_torch_open_end(uint64_t id);
 STRATA_DOOR void strata_torch_begin_pool(int device, strata_door::PoolId id, strata_door::Chosen chosen);
 STRATA_DOOR void strata_torch_end_pool(int device, strata_door::PoolId id);
 STRATA_DOOR void strata_torch_release_pool(int device, strata_door::PoolId id);
-/* One more use without requests: what torch.cuda.MemPool is. */
+/* Adds a use without requests, as torch.cuda.MemPool does. */
 STRATA_DOOR void strata_torch_keep_pool(int device, strata_door::PoolId id);
-/* How often it was begun or kept, and not released. */
+/* Returns the number of begins and keeps that were not released. */
 STRATA_DOOR int strata_torch_pool_uses(int device, strata_door::PoolId id);
-/* Sets whether requests outside pools may use free memory of a kept pool instead of failing (use_on_oom of torch.cuda.MemPool). */
+/* If `lends` is true, requests outside pools use free memory of a kept pool before they fail (use_on_oom of torch.cuda.MemPool). */
 STRATA_DOOR void strata_torch_lend_pool(int device, strata_door::PoolId id, bool lends);
-/* Rounds later blocks of a pool up to the size of a PyTorch segment (no_split of torch.cuda.MemPool): 2 MiB up to 1 MiB, 20 MiB below
- * 10 MiB, else a multiple of 2 MiB. So a free block is reused whole, and small blocks do not fragment it. */
+/* Rounds later blocks of a pool up to the size of a PyTorch segment (no_split of torch.cuda.MemPool). That is 2 MiB up to 1
+ * MiB, 20 MiB below 10 MiB, else a multiple of 2 MiB. So a free block is reused whole, and small blocks do not fragment it. */
 STRATA_DOOR void strata_torch_unsplit_pool(int device, strata_door::PoolId id);
-/* Calls strata_allocate(); if that fails, takes a block that is free for `stream` from a pool with use_on_oom. The block still belongs to
- * its pool. */
+/* Calls strata_allocate(); if that fails, takes a block that is free for `stream` from a pool with use_on_oom. The block still
+ * belongs to its pool. */
 STRATA_DOOR strata_status_t strata_torch_request(int device, CUstream_st *stream, size_t size, strata_block_t *block);
-/* Strata's number of a pool; 0: there is none of that name. And its name by its number; {0, 0}: the program keeps none. */
+/* Return Strata's number of a pool, or the name of a number. The number is 0 if no pool has that name. The name is {0, 0} if
+ * the program keeps no such pool. */
 STRATA_DOOR uint64_t strata_torch_pool_number(int device, strata_door::PoolId id);
 STRATA_DOOR void strata_torch_pool_name(int device, uint64_t number, unsigned long long id[2]);
 
 /* ---- figures ---- */
 
-/* A block has come, after its allocation; one goes, before its free: so no sum stands above what is reserved. */
+/* Count a block after its allocation, and before its free. In this order no sum exceeds the reserved bytes. */
 STRATA_DOOR void strata_torch_came(int device, const strata_block_t *block);
 STRATA_DOOR void strata_torch_goes(int device, const strata_block_t *block);
-/* Of the number and of the bytes of a device's blocks. Peaks are exact. 1: there is no such device. */
+/* Returns the figures of the number and of the bytes of a device's blocks. Peaks are exact. Returns 1 if the device does not
+ * exist. */
 STRATA_DOOR int strata_torch_figures(int device, strata_door::Figure figures[2]);
-/* Whether anything was served. A device of which nothing is asked must not be opened by a question about it. */
+/* Returns nonzero if the device has served a request. Callers check this first, because statistics of an unused device would
+ * open it. */
 STRATA_DOOR int strata_torch_used(int device);
-/* Peaks begin again at what is; what came and went begins again at 0. */
+/* Resets peaks to the current values, or totals to 0. */
 STRATA_DOOR void strata_torch_reset_peaks(int device);
 STRATA_DOOR void strata_torch_reset_totals(int device);
-/* The blocks of a device, of one pool or of all ({0, 0}), chunk by chunk and in the order of addresses in each; and what has come from the
- * device and gone back since the last call. Strata tells nobody when it grows, so its chunks are looked at where more or less is reserved
- * than before. What is called may call Strata. */
+/* Call a function for each block of a device, or for each change of its chunks since the last call. The blocks are of one pool,
+ * or of all with {0, 0}, chunk by chunk in address order. Strata has no event for growth, so the chunks are compared with the
+ * last call if the reserved bytes or the growths differ. The functions may call Strata. */
 STRATA_DOOR void strata_torch_rows(int device, strata_door::PoolId pool, const strata_door::RowFn &row);
 STRATA_DOOR void strata_torch_changes(int device, const strata_door::ChangeFn &change);
 

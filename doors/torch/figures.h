@@ -1,4 +1,4 @@
-/* Figures as PyTorch counts them: exact, by any thread. */
+/* Exact counters with PyTorch's meaning. Any thread may call. */
 #ifndef STRATA_INTEGRATION_TORCH_FIGURES_H
 #define STRATA_INTEGRATION_TORCH_FIGURES_H
 
@@ -8,7 +8,7 @@
 
 namespace strata_door {
 
-/* A statistic as it is counted. The peak is exact: whoever raises `current` sees what it then is. */
+/* The counter of a statistic. The peak is exact, because the thread that raises `current` gets the new value. */
 struct Counter {
     std::atomic<int64_t> current{0}, peak{0}, total{0}, gone{0};
 
@@ -35,10 +35,10 @@ struct Counter {
     Figure figure() const { return {current, peak, total, gone}; }
 };
 
-/* Of the blocks of a device. */
+/* The counters of the blocks of a device. */
 struct Meter {
     Counter count, bytes;
-    std::atomic<bool> used{false}; /* something was served */
+    std::atomic<bool> used{false}; /* the device has served a request */
 
     void add(size_t size) {
         used.store(true, std::memory_order_relaxed);

@@ -1,4 +1,5 @@
-/* What happened, as PyTorch's snapshots tell it: a ring of entries, the frames of live blocks, and who wants to hear of each entry. */
+/* The history of events in PyTorch's snapshots: a ring of entries, the stack frames of live blocks, and trackers that observe
+ * each entry. */
 #ifndef STRATA_INTEGRATION_TORCH_HISTORY_H
 #define STRATA_INTEGRATION_TORCH_HISTORY_H
 
@@ -29,7 +30,7 @@ inline const char *action_name(ca::TraceEntry::Action action) {
     return names[(size_t)action];
 }
 
-/* What the thread is compiling, the innermost last. */
+/* The compile contexts of the thread, the innermost last. */
 inline std::vector<std::string> &compile_contexts() {
     static thread_local std::vector<std::string> contexts;
     return contexts;
@@ -41,7 +42,7 @@ inline std::string &user_metadata() {
 
 class History {
   public:
-    /* Costs one load where nobody listens. */
+    /* Returns true if an event must be recorded or passed to a tracker. It costs one load. */
     bool listens() const { return on_.load(std::memory_order_acquire); }
     bool enabled() const { return enabled_.load(std::memory_order_acquire); }
 
@@ -69,7 +70,7 @@ class History {
         on_ = true;
     }
 
-    /* The frames of the caller, if this much is recorded. Before any lock: it takes Python's. */
+    /* Returns the caller's stack frames, if this detail is recorded. Call it before taking any lock, because it takes Python's. */
     Context gather(ca::RecordContext least) const { return enabled() && recorder_ && when_ >= least ? recorder_() : nullptr; }
 
     void add(ca::TraceEntry entry) {
@@ -108,7 +109,7 @@ class History {
         return found == live_.end() ? nullptr : found->second;
     }
 
-    /* The entries by device, the oldest first, and the annotations; times as PyTorch's snapshots have them, in microseconds. */
+    /* Adds the entries by device, the oldest first, and the annotations to a snapshot. Times are in microseconds, as in PyTorch. */
     void tell(ca::SnapshotInfo &snapshot, size_t devices, bool entries) {
         std::lock_guard<std::mutex> guard(lock_);
         auto nanoseconds = clock_.makeConverter();
@@ -129,7 +130,7 @@ class History {
     std::atomic<bool> on_{false}, enabled_{false};
     std::atomic<ca::CreateContextFn> recorder_{nullptr};
     std::atomic<ca::RecordContext> when_{ca::RecordContext::NEVER};
-    size_t most_ = 1, first_ = 0; /* the ring's room, and its oldest entry once it is full */
+    size_t most_ = 1, first_ = 0; /* capacity of the ring, and its oldest entry once it is full */
     std::vector<ca::TraceEntry> entries_;
     std::vector<Annotation> annotations_;
     std::vector<std::string> skip_;

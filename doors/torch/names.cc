@@ -1,4 +1,5 @@
-/* Blocks by name, for other processes of the user: the bytes of strata_share_fetch(), and the process that has the block. */
+/* Names of blocks for other processes of the user. A name has the bytes for strata_share_fetch(), and the process that has the
+ * block. */
 #include <unistd.h>
 
 #include <cstring>
@@ -12,7 +13,7 @@ using namespace strata_door;
 
 namespace {
 
-constexpr char strata_s = 's'; /* a name begins with it; those that others give begin otherwise */
+constexpr char strata_s = 's'; /* the first byte of a name; names of other allocators begin differently */
 
 struct Named {
     pid_t process;
@@ -21,13 +22,14 @@ struct Named {
 constexpr size_t name_size = 1 + sizeof(Named);
 static_assert(name_size <= strata_torch_name_most);
 
-/* Never destroyed: tensors outlive every static. */
+/* Never destroyed, because tensors outlive every static. */
 std::mutex &lock = *new std::mutex;
-/* By block; its descriptors are what other processes fetch. */
+/* The exports by block. Other processes fetch their descriptors. */
 std::unordered_map<void *, strata_shared_t> &named = *new std::unordered_map<void *, strata_shared_t>;
 std::atomic<bool> any{false};
 
-/* What the block was exported as before, else now: a name holds until the free, whoever was told another time meanwhile. */
+/* Returns the earlier export of the block, else exports it. All names of a block share one export, so each is valid until the
+ * free. */
 strata_status_t export_once(const strata_block_t &block, strata_shared_t *shared) {
     std::lock_guard<std::mutex> guard(lock);
     auto found = named.find(block.ptr);

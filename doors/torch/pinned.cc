@@ -1,5 +1,6 @@
-/* The whole door's pinned memory: Strata's pinned place as PyTorch's host allocator (pin_memory, the data loader). The interface is
- * ATen/core/CachingHostAllocator.h as of PyTorch 2.11. A pinned block has no owner stream: PyTorch announces every stream that uses one. */
+/* The whole door's pinned memory, which makes Strata's pinned place PyTorch's host allocator (pin_memory, the data loader). The
+ * interface is ATen/core/CachingHostAllocator.h as of PyTorch 2.11. A pinned block has no owner stream, because PyTorch calls
+ * record_event() for every stream that uses one. */
 #include <ATen/core/CachingHostAllocator.h>
 #include <c10/cuda/CUDAStream.h>
 
@@ -37,7 +38,7 @@ class Pinned final : public at::HostAllocator {
         check_unless_over(status);
     }
 
-    /* Whether the memory is from here: a tensor may have been pinned by others. `pointer` may lie inside a block. */
+    /* Returns false if another allocator pinned the memory. `pointer` may be inside a block. */
     bool record_event(void *pointer, void *, c10::Stream stream) override {
         strata_block_t block;
         if (strata_base_pointer(facade_, pointer, &block) != STRATA_OK) return false;
@@ -47,7 +48,7 @@ class Pinned final : public at::HostAllocator {
     }
     void empty_cache() override { (void)strata_release(facade_, strata_pinned(), nullptr); }
 
-    /* What newer versions call allocated is what Strata calls reserved. The driver's time is not measured. */
+    /* In newer versions "allocated" means the bytes that Strata calls reserved. The driver's time is not measured. */
     at::HostStats get_stats() override {
         strata_statistics_t now{};
         now.struct_size = sizeof now;
@@ -76,7 +77,7 @@ class Pinned final : public at::HostAllocator {
     }
 
 #if STRATA_TORCH >= 211
-    /* Captured streams that use pinned memory are borrowers of it, and keep it as long as their graph (docs/graphs.md). */
+    /* Captured streams that use pinned memory borrow it, and the borrow lasts as long as their graph (docs/graphs.md). */
     void begin_allocate_to_pool(c10::MempoolId_t, std::function<bool(c10::Stream)>) override {}
     void end_allocate_to_pool(c10::MempoolId_t) override {}
     void release_pool(c10::MempoolId_t) override {}
@@ -108,7 +109,7 @@ void release_pinned(void *pointer) {
 
 } // namespace
 
-/* Makes Strata's pinned place of this facade PyTorch's host allocator, before the first pinned tensor. */
+/* Makes the pinned place of this facade PyTorch's host allocator. It must be called before the first pinned tensor. */
 extern "C" __attribute__((visibility("default"))) void strata_whole_use_pinned(strata_t facade) {
     pinned().use(facade);
     at::setHostAllocator(c10::DeviceType::CUDA, &pinned(), UINT8_MAX);

@@ -1,6 +1,6 @@
-/* The functions that PyTorch's CUDAPluggableAllocator calls, over a facade that Python has opened (doors/python/strata/torch), and figures under
- * PyTorch's terms. An error is a C++ exception, which PyTorch makes a RuntimeError of. Signatures:
- * torch/csrc/cuda/CUDAPluggableAllocator.h of PyTorch 2.11, the same since 2.6. */
+/* The functions that PyTorch's CUDAPluggableAllocator calls, over a facade that Python opened (doors/python/strata/torch), and
+ * statistics with PyTorch's meaning. An error is a C++ exception, which PyTorch converts to a RuntimeError. The signatures are
+ * those of torch/csrc/cuda/CUDAPluggableAllocator.h in PyTorch 2.11, and have not changed since 2.6. */
 #include <algorithm>
 #include <cstdio>
 
@@ -11,7 +11,7 @@ using namespace strata_door;
 namespace strata_door {
 std::atomic<strata_t> facade{0};
 std::array<Meter, most_devices> meters;
-static std::atomic<strata_t> reported_closed{0}; /* the facade whose end was reported */
+static std::atomic<strata_t> reported_closed{0}; /* the closed facade that was reported last */
 
 bool is_over(strata_status_t status) {
     if (status == STRATA_E_FORKED || status == STRATA_E_SHUTDOWN) return true;
@@ -19,7 +19,7 @@ bool is_over(strata_status_t status) {
     strata_t used = facade;
     strata_block_t none;
     std::string why = strata_last_error()->text;
-    if (strata_block_of(used, nullptr, &none) != STRATA_E_STALE) { /* it is open: a ref was stale */
+    if (strata_block_of(used, nullptr, &none) != STRATA_E_STALE) { /* the facade is open, so only a ref was stale */
         (void)strata_fail(status, 0, "%s", why.c_str());
         return false;
     }

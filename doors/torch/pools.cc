@@ -1,4 +1,4 @@
-/* PyTorch's pools by their names, over Strata's pools of graphs. A begin counts until its release, as in Strata. */
+/* PyTorch's pools by name, over Strata's graph pools. A begin counts until its release, as in Strata. */
 #include <atomic>
 #include <deque>
 #include <map>
@@ -14,15 +14,15 @@ using namespace strata_door;
 
 namespace {
 
-/* The function of a pool that is begun. Strata may call it until a moment after the end; by then what it captured may be gone, so it is
- * asked only while `lock` says that it is still there. */
+/* The function that selects the streams of a pool between its begin and its end. Strata may still call it shortly after the
+ * end, when the objects that it captured may be destroyed. So `lock_` guards the function, and end() removes it. */
 class Filter {
   public:
     void begin(Chosen chosen) {
         std::unique_lock<std::shared_mutex> guard(lock_);
         chosen_ = std::move(chosen);
     }
-    /* Returns when nobody is inside, and nobody will be. */
+    /* Returns when no thread is inside the function. No later call enters it. */
     void end() {
         std::unique_lock<std::shared_mutex> guard(lock_);
         chosen_ = nullptr;
@@ -39,18 +39,19 @@ class Filter {
 };
 
 struct Pool {
-    uint64_t number = 0; /* Strata's; 0: not begun yet */
-    int uses = 0; /* without a release */
-    int unknown = 0; /* of these, how many Strata was not told of */
+    uint64_t number = 0; /* Strata's number, or 0 before the first begin */
+    int uses = 0; /* begins and keeps that were not released */
+    int unknown = 0; /* the part of `uses` that has no begin in Strata */
     bool lends = false, unsplit = false;
-    std::unique_ptr<Filter> filter; /* while it is begun */
+    std::unique_ptr<Filter> filter; /* set between begin and end */
 };
 using Name = std::pair<int, PoolId>; /* device, PyTorch's name */
 
 constexpr size_t most_retired = 64;
 
-/* Never destroyed: tensors outlive every static. */
-std::recursive_mutex &lock = *new std::recursive_mutex; /* of all below; a begin may ask for memory, and so call back */
+/* Never destroyed, because tensors outlive every static. */
+/* Guards all below. It is recursive, because a begin may allocate memory and so call back. */
+std::recursive_mutex &lock = *new std::recursive_mutex;
 std::map<Name, Pool> &pools = *new std::map<Name, Pool>;
 std::deque<std::unique_ptr<Filter>> &retired = *new std::deque<std::unique_ptr<Filter>>;
 
@@ -64,7 +65,7 @@ Pool &find(int device, PoolId id) {
     return found->second;
 }
 
-/* A late call may still come to a filter that was ended: it serves again only after many others. */
+/* Strata may still call a filter shortly after its end, so a filter is reused only after most_retired later ones. */
 void retire(std::unique_ptr<Filter> filter) {
     if (!filter) return;
     filter->end();
@@ -104,7 +105,7 @@ void strata_torch_keep_pool(int device, PoolId id) {
     {
         Guard guard(lock);
         Pool &pool = pools[{device, id}];
-        if (pool.filter) { /* begun now, so it cannot be begun again; that begin keeps it as long */
+        if (pool.filter) { /* a pool cannot be begun twice at a time; its current begin keeps it alive */
             pool.uses++;
             pool.unknown++;
             return;
@@ -121,7 +122,7 @@ void strata_torch_end_pool(int device, PoolId id) {
     retire(std::move(pool.filter));
 }
 
-/* With the last the name is free: what is live in the pool, and what graphs keep, stays theirs. */
+/* The last release frees the name. Live blocks, and memory that graphs hold, stay in the pool. */
 void strata_torch_release_pool(int device, PoolId id) {
     Guard guard(lock);
     Pool &pool = find(device, id);
@@ -149,7 +150,7 @@ static size_t segment_size(size_t size) {
     return size > SIZE_MAX - 2 * mib ? size : (size + 2 * mib - 1) / (2 * mib) * (2 * mib);
 }
 
-/* Returns true if requests of the stream go to such a pool now. */
+/* Returns true if an unsplit pool serves the requests of the stream now. */
 static bool is_unsplit(int device, CUstream_st *stream) {
     Guard guard(lock);
     for (auto &[name, pool] : pools)
@@ -174,8 +175,8 @@ static strata_status_t ask(int device, CUstream_st *stream, size_t size, uint32_
     return strata_allocate_with(facade, place_of(device), stream, &options, block);
 }
 
-/* The requests of this thread go to the pool for one moment, as PyTorch's own do. What is free there serves, or nothing: it does
- * not grow. */
+/* Redirects this thread's requests to the pool for one request, as PyTorch does. Only free memory of the pool may serve it,
+ * because the pool must not grow. */
 static bool borrow(int device, PoolId id, CUstream_st *stream, size_t size, strata_block_t *block) {
     try {
         auto self = std::this_thread::get_id();
@@ -192,7 +193,7 @@ static bool borrow_from_any(int device, CUstream_st *stream, size_t size, strata
     std::vector<PoolId> lending;
     for (auto &[name, pool] : pools) {
         if (name.first != device) continue;
-        if (pool.filter && Filter::call(stream, pool.filter.get())) return false; /* it is a request of a pool */
+        if (pool.filter && Filter::call(stream, pool.filter.get())) return false; /* a pool already serves this stream */
         if (pool.lends && !pool.filter) lending.push_back(name.second);
     }
     for (PoolId id : lending)
@@ -207,7 +208,7 @@ strata_status_t strata_torch_request(int device, CUstream_st *stream, size_t siz
         if (status != STRATA_E_NO_MEMORY) return status;
         if (borrow_from_any(device, stream, size, block)) return STRATA_OK;
     }
-    return strata_allocate(facade, place_of(device), stream, size, block); /* with the report, if it fails */
+    return strata_allocate(facade, place_of(device), stream, size, block); /* adds the report if it fails */
 }
 
 int strata_torch_pool_uses(int device, PoolId id) {

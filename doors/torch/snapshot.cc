@@ -1,4 +1,4 @@
-/* What a facade has, and what of it came and went. */
+/* The blocks of a facade, and the changes of its chunks. */
 #include <map>
 #include <mutex>
 #include <vector>
@@ -11,16 +11,16 @@ namespace {
 
 using Chunks = std::map<size_t, Chunk>; /* by address */
 
-/* What was told last of a device's chunks. */
+/* The chunks of a device at the last call of strata_torch_changes(). */
 struct Told {
     Chunks chunks;
     uint64_t reserved = 0, growths = 0;
 };
-/* Never destroyed: tensors outlive every static. */
+/* Never destroyed, because tensors outlive every static. */
 std::mutex &lock = *new std::mutex;
 std::array<Told, most_devices> &told = *new std::array<Told, most_devices>;
 
-/* A snapshot's rows, copied while it is told. */
+/* Copies the rows of a snapshot, because a row is valid only during the callback. */
 std::vector<strata_snapshot_row_t> rows_of(int device) {
     std::vector<strata_snapshot_row_t> rows;
     auto add = [](const strata_snapshot_row_t *row, void *all) {

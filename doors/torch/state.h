@@ -1,4 +1,4 @@
-/* What the functions of libstrata_torch.so share: the facade that serves, and figures of what it serves. */
+/* State that the functions of libstrata_torch.so share: the facade that serves, and the counters of its blocks. */
 #ifndef STRATA_INTEGRATION_TORCH_STATE_H
 #define STRATA_INTEGRATION_TORCH_STATE_H
 
@@ -11,14 +11,14 @@ namespace strata_door {
 extern std::atomic<strata_t> facade;
 extern std::array<Meter, most_devices> meters;
 
-/* NULL: there is no such device. */
+/* Returns NULL if the device does not exist. */
 inline Meter *meter(int device) { return device >= 0 && device < most_devices ? &meters[(size_t)device] : nullptr; }
 
-/* Of another facade from now on: nothing is known of pools, of names and of chunks. */
+/* Drop all pools, names and chunks, because another facade serves from now on. */
 void forget_pools();
 void forget_names();
 void forget_chunks();
-/* The block is freed now. Costs a load where nothing was named. */
+/* Ends the name of a block that is being freed. It costs one load if no block was ever named. */
 void end_name(void *block);
 
 } // namespace strata_door

@@ -1,5 +1,6 @@
-/* The whole door: Strata as PyTorch's CUDAAllocator, compiled against the user's own PyTorch (doors/python/strata/torch/_whole.py). The interface is
- * c10/cuda/CUDACachingAllocator.h as of PyTorch 2.15; STRATA_TORCH (209, 210, 211, ...) says where older ones differ. */
+/* The whole door: Strata as PyTorch's CUDAAllocator. It is compiled against the user's own PyTorch
+ * (doors/python/strata/torch/_whole.py). The interface is c10/cuda/CUDACachingAllocator.h as of PyTorch 2.15. STRATA_TORCH
+ * (209, 210, 211, ...) selects the differences of older versions. */
 #include <c10/core/DeviceGuard.h>
 #include <c10/core/impl/VirtualGuardImpl.h>
 #include <c10/cuda/CUDACachingAllocator.h>
@@ -28,7 +29,7 @@ struct Checkpoint final : ca::AllocatorState {
 
 void release_tensor(void *pointer);
 
-/* What Strata asks before it gives up: PyTorch's own callbacks (memory that other processes have ended with). */
+/* Calls PyTorch's own callbacks before Strata reports out of memory. They free memory that other processes no longer use. */
 uint64_t free_memory(strata_place_t place, size_t, void *context);
 
 class Whole final : public ca::CUDAAllocator {
@@ -70,7 +71,7 @@ class Whole final : public ca::CUDAAllocator {
         check_unless_over(strata_free(facade_, block.ref));
     }
     void recordStream(const DataPtr &pointer, c10::cuda::CUDAStream stream) override {
-        /* Memory that is not from here is nobody's to record, as with PyTorch's own. */
+        /* Memory of other allocators is ignored, as in PyTorch's own allocator. */
         if (!pointer.get() || pointer.get_deleter() != &release_tensor) return;
         strata_torch_record_stream(pointer.get(), stream.stream());
     }
@@ -90,10 +91,10 @@ class Whole final : public ca::CUDAAllocator {
     }
     double getMemoryFraction(DeviceIndex device) override { return strata_torch_fraction(device); }
     void setMemoryFraction(double fraction, DeviceIndex device) override { strata_torch_memory_fraction(fraction, device); }
-    /* The most that one request may hope for: cudnn.benchmark sizes its workspaces by it. */
+    /* An upper bound for one request. cudnn.benchmark sizes its workspaces by it. */
     void cacheInfo(DeviceIndex device, size_t *largest) override { *largest = strata_torch_largest(device); }
 #if STRATA_TORCH >= 210
-    /* Chunks are Strata's: none is an expandable segment of PyTorch's. */
+    /* No chunk of Strata is an expandable segment of PyTorch. */
     std::vector<ca::StreamSegmentSize> getExpandableSegmentSizes(DeviceIndex) override { return {}; }
 #endif
 
@@ -190,7 +191,7 @@ class Whole final : public ca::CUDAAllocator {
         observers_.push_back(std::move(observer));
     }
 #if STRATA_TORCH >= 212
-    /* Strata refuses nothing before it has tried. */
+    /* Strata rejects no request before it tries. */
     void attachOomRejectionObserver(ca::OomRejectionObserver) override {}
     Context getContextForPointer(const void *pointer) override { return history_.of(const_cast<void *>(pointer)); }
 #endif
@@ -241,7 +242,8 @@ class Whole final : public ca::CUDAAllocator {
 #endif
         history_.add(std::move(entry));
     }
-    /* The memory of a borrowed block comes back later; the history tells both at once, since Strata polls without telling. */
+    /* Records the request and the completion of a free together. The completion of a borrowed block is later, but Strata has no
+     * event for it. */
     void note_free(int device, const strata_block_t &block) {
         strata_stream_t stream = nullptr;
         (void)strata_stream_of(facade_, block.ref, &stream); /* a block of a forgotten stream has none */
@@ -270,10 +272,10 @@ class Whole final : public ca::CUDAAllocator {
     void add_block(ca::SegmentInfo &segment, const strata_snapshot_row_t &row);
 
     std::atomic<int> devices_{0};
-    std::array<strata_statistics_t, most_devices> begun_{}; /* when the totals were reset */
-    std::array<std::atomic<int64_t>, most_devices> ooms_{}; /* a request that a pool's free memory served in the end is none */
+    std::array<strata_statistics_t, most_devices> begun_{}; /* statistics at the last reset of the totals */
+    std::array<std::atomic<int64_t>, most_devices> ooms_{}; /* failed requests, without those that a lending pool served */
     History history_;
-    std::mutex lock_; /* observers_ */
+    std::mutex lock_; /* guards observers_ */
     std::vector<ca::OutOfMemoryObserver> observers_;
 };
 
@@ -284,11 +286,11 @@ void set(c10::CachingAllocator::Stat &stat, const Figure &figure) {
     stat.freed = figure.gone;
 }
 
-/* Strata has no small and large pools: these stay 0, and so does what it does not count. The peaks of allocated and reserved are exact; that
- * of requested is the place's. */
+/* Strata has no small and large pools, so their values are 0, as are all values that Strata does not count. The peaks of
+ * allocated and reserved bytes are exact. The peak of requested bytes is the place's. */
 c10::CachingDeviceAllocator::DeviceStats Whole::getDeviceStats(DeviceIndex device) {
     c10::CachingDeviceAllocator::DeviceStats stats;
-    Figure figures[2]; /* the number of the blocks, and their bytes */
+    Figure figures[2]; /* number of blocks, and their bytes */
     if (!strata_torch_used(device) || strata_torch_figures(device, figures)) return stats;
     strata_statistics_t now = statistics_of(facade_, device), begun = begun_[(size_t)device];
     const auto &[count, allocated] = figures;
@@ -309,7 +311,7 @@ c10::CachingDeviceAllocator::DeviceStats Whole::getDeviceStats(DeviceIndex devic
     return stats;
 }
 
-/* Tells those who wait for it, and throws what PyTorch's programs catch, with Strata's report. */
+/* Calls the observers, and throws PyTorch's OutOfMemoryError with Strata's report. */
 void Whole::out_of_memory(DeviceIndex device, size_t size, cudaStream_t stream, Context context) {
     std::string report = reason(STRATA_E_NO_MEMORY);
     strata_mem_info_t info = mem_info_of(facade_, device);
@@ -324,7 +326,8 @@ void Whole::out_of_memory(DeviceIndex device, size_t size, cudaStream_t stream, 
     TORCH_CHECK_WITH(OutOfMemoryError, false, report);
 }
 
-/* PyTorch's own answer names every block of the pool that it has laid anew; so does this one, though Strata leaves most as they are. */
+/* PyTorch returns every block of the pool, because it rebuilds them all. So does this function, although Strata leaves most blocks
+ * unchanged. */
 ca::CheckpointDelta Whole::setCheckpointPoolState(DeviceIndex device, std::shared_ptr<ca::AllocatorState> state) {
     auto *checkpoint = dynamic_cast<Checkpoint *>(state.get());
     TORCH_CHECK(checkpoint, "Strata: this is no state of a pool of Strata's");
@@ -339,7 +342,7 @@ ca::CheckpointDelta Whole::setCheckpointPoolState(DeviceIndex device, std::share
     return delta;
 }
 
-/* A history that begins knows what is there already. */
+/* Before a new history begins, notes the existing chunks, so that it records only later changes. */
 void Whole::begin_history(bool enabled) {
     for (int device = 0; enabled && !history_.listens() && device < devices_; device++)
         if (strata_torch_used(device)) strata_torch_changes(device, [](Change, const Chunk &) {});
@@ -397,7 +400,7 @@ ca::SnapshotInfo Whole::take_snapshot(MempoolId_t pool, bool traces) {
     return snapshot;
 }
 
-/* A name that begins with this is the driver's handle of a whole chunk: what lies in no handles of Strata's goes so. */
+/* The first byte of a name that is the driver's handle of a whole chunk. It is used for blocks that have no handles of Strata. */
 constexpr char drivers = 'c';
 
 ca::ShareableHandle Whole::shareIpcHandle(void *pointer) {
@@ -425,7 +428,7 @@ std::shared_ptr<void> Whole::getIpcDevPtr(std::string name) {
 }
 
 Whole &whole() {
-    static Whole *one = new Whole; /* tensors outlive every static */
+    static Whole *one = new Whole; /* never destroyed, because tensors outlive every static */
     return *one;
 }
 
@@ -449,7 +452,8 @@ uint64_t free_memory(strata_place_t place, size_t, void *) {
 
 } // namespace
 
-/* Makes the whole door over this facade PyTorch's allocator, before PyTorch's first request. NULL, or why not; the text stays. */
+/* Makes the whole door over this facade PyTorch's allocator. It must be called before PyTorch's first request. Returns NULL, or
+ * the reason of a failure. The text stays valid until the next call. */
 extern "C" __attribute__((visibility("default"))) const char *strata_whole_use(strata_t facade) {
     static std::string why;
     try {
