@@ -1,20 +1,21 @@
-/* What makes a program lawful: a model of its blocks, walked in the order of the operations. What a program must answer for is in
- * order by its own waits and borrows then, so that what is out of order is the allocator's fault. */
+/* Makes a program lawful. It walks the operations in order over a model of the blocks, and adds the waits and borrows that the
+ * program itself must provide. So any order that is still missing at run time is the allocator's fault. */
 #include "programs/law.h"
 
 #include "platform/host/host_memory.h"
 
 static torture_streams_t bit(uint32_t stream) { return torture_bit(stream); }
 
-/* Memory of a GPU is its device's, that of the host place the host's. Managed and pinned memory is for all: but NULL, which means
- * the legacy stream of the place's own device there. */
+/* Streams may use gpu memory only on its own device, and host memory not at all. Streams of every device may use managed and
+ * pinned memory. Legacy streams of other devices may not, because their handle NULL means the legacy stream of the place's own
+ * device. */
 static bool may_use(const block_state_t *block, uint32_t stream) {
     bool own = torture_device_of(stream) == (torture_is_ownerless(block->place) ? 0 : block->place & 1u);
     if (block->place == STRATA_TORTURE_HOST) return false;
     return own || (block->place >= STRATA_TORTURE_MANAGED && !torture_is_legacy(stream));
 }
 
-/* The stream, or its like of the device whose streams use the block. */
+/* Returns the stream, or the corresponding stream of the block's device if the stream must not use the block. */
 static uint8_t stream_for(const block_state_t *block, uint32_t stream) {
     uint32_t device = torture_is_ownerless(block->place) ? 0 : block->place & 1u;
     if (may_use(block, stream)) return (uint8_t)stream;
@@ -55,7 +56,7 @@ void law_hand_over(access_state_t *at, torture_streams_t self, torture_streams_t
     if (at->uncovered & self) at->uncovered = (at->uncovered & ~self) | successor;
 }
 
-/* ---- what an operation concerns ---- */
+/* ---- the blocks, graphs and pools that an operation affects ---- */
 
 static void touch(law_t *law, uint32_t number) {
     torture_program_t *program = law->program;
@@ -75,14 +76,14 @@ void law_touch(law_t *law, uint32_t block) { touch(law, TORTURE_FIRST_BLOCK + bl
 void law_touch_graph(law_t *law, uint32_t graph) { touch(law, graph); }
 void law_touch_pool(law_t *law, uint32_t pool) { touch(law, STRATA_TORTURE_GRAPHS + pool); }
 
-/* ---- operations: false, it cannot be done ---- */
+/* ---- operations: each rule returns false if the operation is not possible ---- */
 
 static block_state_t *named(law_t *law, const torture_op_t *op) {
     block_state_t *block = op->count ? &law->blocks[op->blocks[0]] : NULL;
     return block && block->live ? block : NULL;
 }
 
-/* What is served in the order of a stream that does its work at once, or in that of a capture. */
+/* Allocates in the order of a stream, or in that of a capture if the stream is captured. */
 static bool serve_for(law_t *law, torture_op_t *op, block_state_t *block) {
     uint8_t graph = law->captured[op->stream];
     bool zeroed = (op->flags & STRATA_ZERO) && op->size;
@@ -126,7 +127,8 @@ static bool allocate(law_t *law, torture_op_t *op) {
 
 /* ---- uses ---- */
 
-/* Another pool's memory is in no order with this graph's launches. One capture at a time uses a block. */
+/* A capture must not use memory of another pool, because that is in no order with its launches. Only one capture at a time uses
+ * a block. */
 static bool may_capture(const law_t *law, uint8_t graph, const block_state_t *block) {
     bool elsewhere = block->graph && block->graph != graph && law->graphs[block->graph - 1].life == GRAPH_CAPTURING;
     return !graph || (!elsewhere && (!block->pool || block->pool == law->graphs[graph - 1].pool));
@@ -161,7 +163,7 @@ static void use(law_t *law, uint32_t number, uint32_t stream, bool write) {
 
 static bool writes(const torture_op_t *op, uint8_t i) { return op->kind == STRATA_TORTURE_FILL || (op->writes >> i & 1u); }
 
-/* Those of the blocks that the stream may use. */
+/* Removes the blocks that the stream must not use. */
 static void keep_usable(law_t *law, torture_op_t *op) {
     uint8_t count = 0, written = 0;
     for (uint8_t i = 0; i < op->count; i++) {
@@ -210,7 +212,7 @@ static bool borrow(law_t *law, torture_op_t *op) {
     return true;
 }
 
-/* Whoever takes a borrow back knows the work to be over, or the owner to be after it. */
+/* A borrow may be erased only if the work is complete, or ordered before the owner's next work. */
 static bool erase(law_t *law, torture_op_t *op) {
     block_state_t *block = named(law, op);
     if (!block || !block->borrowed) return false;
@@ -239,7 +241,7 @@ static bool retain(law_t *law, torture_op_t *op) {
 
 /* ---- frees ---- */
 
-/* Work that nothing orders before the block's next owner: what is done, and what is captured in the captures under way. */
+/* Streams with work that nothing orders before the block's next owner: work outside captures, and work in unfinished captures. */
 typedef struct open_uses {
     torture_streams_t outside, inside;
 } open_uses_t;
@@ -263,7 +265,7 @@ static void settle_free_on(torture_op_t *op, const block_state_t *block, open_us
     }
 }
 
-/* What the stream can be made to wait for; the rest is borrowed for. */
+/* Returns the streams for which the stream may wait. The others need borrows. */
 static torture_streams_t waitable(const law_t *law, uint32_t stream, torture_streams_t streams) {
     torture_streams_t result = 0;
     for (uint32_t s = 0; s < TORTURE_STREAMS; s++)
@@ -273,7 +275,7 @@ static torture_streams_t waitable(const law_t *law, uint32_t stream, torture_str
 
 static void cover(law_t *law, const torture_op_t *op, const block_state_t *block, open_uses_t open) {
     torture_duty_t *duty = &law->duty;
-    /* Inside a capture work waits for work of the capture alone: what was done before is another stream's borrow. */
+    /* Captured work can wait only for work of its capture. Earlier work of other streams needs borrows. */
     torture_streams_t all = open.outside | open.inside;
     switch (op->how) {
     case STRATA_TORTURE_COVER_FREE_ON:
@@ -293,8 +295,8 @@ static void cover(law_t *law, const torture_op_t *op, const block_state_t *block
     }
 }
 
-/* The pools of captured streams that are lent the block, or have it last. False: a user of it is captured for no pool, and nobody
- * can know when its work is over. */
+/* Makes the pools of captured borrowers and last users owners of the block. Returns false if a user is captured without a pool,
+ * because then the end of its work cannot be observed. */
 static bool own_by_all(law_t *law, block_state_t *block, torture_streams_t streams) {
     torture_streams_t all = streams | block->borrowed | bit(block->owner);
     for (uint32_t s = 0; s < TORTURE_STREAMS; s++)
@@ -340,7 +342,7 @@ static bool give_back(law_t *law, torture_op_t *op) {
 
 /* ---- streams ---- */
 
-/* The allocator answers for what it was told of. */
+/* Work of recorded borrowers and of free_on() is removed from `uncovered`, because the allocator must order it. */
 static void hand_over(const law_t *law, block_state_t *block, torture_streams_t self, torture_streams_t successor) {
     torture_streams_t told = block->told | (law->dialect & TORTURE_USE_COVERS ? 0 : block->borrowed);
     if (block->outside.uncovered & self & told) block->outside.uncovered &= ~self;
@@ -385,7 +387,7 @@ static void forget_in_graphs(law_t *law, const torture_op_t *op, bool succeeds) 
 static bool renew(law_t *law, torture_op_t *op) {
     torture_streams_t self = bit(op->stream);
     if (torture_is_legacy(op->stream) || law_is_named(law, op->stream)) return false;
-    /* One that may use whatever the stream may. */
+    /* The successor must be a stream that may use the same blocks. */
     bool succeeds = op->how != STRATA_TORTURE_COVER_HOST && op->other != op->stream && !torture_is_legacy(op->other) &&
                     torture_device_of(op->other) == torture_device_of(op->stream) && !law->captured[op->other];
     law->duty.owner = op->other;
@@ -461,7 +463,7 @@ static bool names_stream(const torture_op_t *op) {
     }
 }
 
-/* What is captured for one graph is one after the other. */
+/* Orders all operations that capture for one graph. */
 static void note_captures(law_t *law) {
     uint32_t graphs = 0;
     for (uint32_t s = 0; s < TORTURE_STREAMS; s++)
@@ -507,7 +509,7 @@ static void free_the_rest(law_t *law) {
         while (law->blocks[i].live) take(law, (torture_op_t){.kind = STRATA_TORTURE_FREE, .count = 1, .blocks = {i}});
 }
 
-/* Captures, and the begins of their pools; then blocks; then what keeps the pools. */
+/* Ends captures and pool begins first, then frees blocks, then ends the holders of the pools. */
 static void end_the_rest(law_t *law) {
     for (uint8_t g = 0; g < STRATA_TORTURE_GRAPHS; g++) take(law, (torture_op_t){.kind = STRATA_TORTURE_END_CAPTURE, .graph = g});
     for (uint8_t p = 0; p < STRATA_TORTURE_POOLS; p++) take(law, (torture_op_t){.kind = STRATA_TORTURE_POOL_END, .pool = p});
@@ -517,7 +519,7 @@ static void end_the_rest(law_t *law) {
         while (law->pools[p].holds) take(law, (torture_op_t){.kind = STRATA_TORTURE_POOL_REMOVE, .pool = p});
 }
 
-/* Each owner, capture and begin that comes in may have to be ended at the end. */
+/* Returns the max number of operations. Each owner, capture and begin may need operations at the end. */
 static uint32_t most_operations(const torture_program_t *program) {
     uint32_t most = program->count;
     for (uint32_t i = 0; i < program->count; i++) {

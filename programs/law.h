@@ -1,48 +1,53 @@
-/* What the files of the law share: the model of a program's blocks, streams, captures and pools. */
+/* The law: the rules that make a program well-formed. It walks the operations over a model of the program's blocks, streams,
+ * captures and pools, which this header defines.
+ *
+ *   law.c           blocks, uses, borrows, frees, streams, and the walk
+ *   law_graphs.c    captures, graphs and their pools
+ *   law_threads.c   the order between threads */
 #ifndef STRATA_PROGRAMS_LAW_H
 #define STRATA_PROGRAMS_LAW_H
 
 #include "programs/program.h"
 
-/* Streams whose work on something is of interest. A stream that the host has waited for is out of all of them. */
+/* The streams with unfinished work on a block or a pool. A stream that the host has waited for is removed from all sets. */
 typedef struct access_state {
-    torture_streams_t writers; /* of what it holds */
-    torture_streams_t readers; /* since it was written */
+    torture_streams_t writers; /* wrote the current contents */
+    torture_streams_t readers; /* have read since the last write */
     torture_streams_t seen; /* have waited for the writers */
-    torture_streams_t uncovered; /* not the owner's; nothing orders them before it */
+    torture_streams_t uncovered; /* other streams with work that is not ordered before the owner's */
 } access_state_t;
 
 typedef struct block_state {
     bool served, live;
-    bool kept; /* the program has given it up, a pool of graphs has not */
-    uint8_t place, owner; /* STRATA_TORTURE_NO_STREAM: none, or it is gone */
-    uint8_t pool; /* of graphs, that served it; from 1 */
-    uint8_t graph; /* whose captured work `inside` is; from 1 */
+    bool kept; /* freed by the program, but still owned by a graph pool */
+    uint8_t place, owner; /* STRATA_TORTURE_NO_STREAM if it has no owner, or if the owner was destroyed */
+    uint8_t pool; /* the graph pool that served it, from 1, or 0 */
+    uint8_t graph; /* the graph of the captured work in `inside`, from 1, or 0 */
     uint64_t size;
     uint32_t owners;
-    uint32_t owned; /* by pools of graphs besides the program: a bit each */
-    access_state_t outside, inside;
-    torture_streams_t born; /* on a captured stream: work of others comes after what that stream had been given */
+    uint32_t owned; /* one bit for each graph pool that owns it besides the program */
+    access_state_t outside, inside; /* work outside captures, and work in the capture for `graph` */
+    torture_streams_t born; /* the captured stream that it was served for; all uses elsewhere must follow its earlier work */
     torture_streams_t borrowed;
-    torture_streams_t told; /* by strata_free_on() of one of several owners, and not used since */
+    torture_streams_t told; /* passed to strata_free_on() by one of several owners, without a use since */
 } block_state_t;
 
 typedef enum graph_life { GRAPH_NONE, GRAPH_CAPTURING, GRAPH_READY, GRAPH_GONE } graph_life_t;
 
 typedef struct graph_state {
     graph_life_t life;
-    uint8_t origin; /* stream */
-    uint8_t pool; /* from 1; 0: none was begun for it */
-    bool lost; /* a block that it uses was given back: it is not launched any more */
-    torture_streams_t members; /* that are, or were, captured for it */
-    torture_streams_t running; /* its launches; the host has not waited for them */
+    uint8_t origin; /* the stream that began the capture */
+    uint8_t pool; /* from 1, or 0 if no pool was begun for it */
+    bool lost; /* a block that it uses was freed, so it must not be launched any more */
+    torture_streams_t members; /* are or were captured for it */
+    torture_streams_t running; /* have launches of it that the host has not waited for */
 } graph_state_t;
 
 typedef struct pool_state {
-    bool made, open, captured; /* since the begin */
-    uint8_t place, stream; /* of the begin */
+    bool made, open, captured; /* `captured` is true if it was captured into since its last begin */
+    uint8_t place, stream; /* place and stream of its last begin */
     uint32_t holds, graphs;
-    access_state_t order; /* a launch writes the whole pool, other uses read it */
+    access_state_t order; /* a launch counts as a write of the whole pool, and other uses as reads */
 } pool_state_t;
 
 /* A graph's use of a block. */
@@ -58,46 +63,48 @@ typedef struct law {
     block_state_t *blocks; /* program->blocks of them */
     graph_state_t graphs[STRATA_TORTURE_GRAPHS];
     pool_state_t pools[STRATA_TORTURE_POOLS];
-    uint8_t captured[TORTURE_STREAMS]; /* for which graph; from 1 */
-    torture_streams_t captures; /* those of `captured` */
+    uint8_t captured[TORTURE_STREAMS]; /* the graph that each stream is captured for, from 1, or 0 */
+    torture_streams_t captures; /* all captured streams */
     graph_use_t *uses;
     uint32_t use_count, use_room;
-    torture_duty_t duty; /* of the operation under way */
-    bool failed; /* the host has no memory */
+    torture_duty_t duty; /* of the current operation */
+    bool failed; /* host memory is exhausted */
 } law_t;
 
 static inline torture_streams_t torture_bit(uint32_t stream) { return stream < TORTURE_STREAMS ? UINT32_C(1) << stream : 0; }
 
 /* ---- accesses ---- */
 
-/* What one more access would have to wait for. Kernels that read beside each other are in no order; everything else is. */
+/* Returns the streams that a new access must wait for. Concurrent reads need no order, but all other accesses do. */
 torture_streams_t law_waits(const access_state_t *at, uint32_t stream, bool write);
-/* It is made, and waits for that. */
+/* Adds an access that waits for those streams. */
 void law_access(access_state_t *at, uint32_t owner, uint32_t stream, bool write);
+/* Removes streams that the host has waited for. */
 void law_host_has_seen(access_state_t *at, torture_streams_t streams);
-/* What is known of the stream's work is known of its successor's from now on. */
+/* Replaces a stream by its successor, which has waited for it. */
 void law_hand_over(access_state_t *at, torture_streams_t self, torture_streams_t successor);
 
-/* The operation under way concerns a block; a graph, a pool. */
+/* Record that the current operation affects a block, a graph or a pool. */
 void law_touch(law_t *law, uint32_t block);
 void law_touch_graph(law_t *law, uint32_t graph);
 void law_touch_pool(law_t *law, uint32_t pool);
 
 /* ---- captures ---- */
 
-/* The graph for which a stream is captured; NULL: for none. */
+/* Returns the graph for which a stream is captured, or NULL. */
 graph_state_t *law_capture(law_t *law, uint32_t stream);
-/* Whether the stream may wait for the others: all of them are in its capture, or none is in any. */
+/* Returns true if the stream may wait for the others. They must all be in its capture, or none of them may be captured. */
 bool law_may_wait(const law_t *law, uint32_t stream, torture_streams_t others);
-/* Whether the stream is captured, or a pool is begun for it. */
+/* Returns true if the stream is captured or a pool is begun for it. */
 bool law_is_named(const law_t *law, uint32_t stream);
-/* The pool that a request goes to, from 1; 0: none. False: it would be refused. */
+/* Sets the pool that serves a request, from 1, or 0. Returns false if the request would be refused. */
 bool law_route(const law_t *law, uint8_t place, uint8_t stream, uint8_t *pool);
-/* A captured stream has the block from outside its pool: the pool becomes an owner. False: there is no pool. */
+/* If the stream is captured, makes the capture's pool an owner of a block from outside the pool. Returns false if the capture
+ * has no pool. */
 bool law_own(law_t *law, block_state_t *block, uint32_t stream);
-/* Work that is captured for a graph uses a block. */
+/* Records that captured work of a graph uses a block. */
 void law_use(law_t *law, uint32_t graph, uint32_t block, bool write);
-/* The program gives the block back for good: graphs that use it and do not own it are not launched any more. */
+/* Records the last free of a block. Graphs that use the block and do not own it must not be launched any more. */
 void law_lose(law_t *law, uint32_t block);
 
 bool law_order(law_t *law, torture_op_t *op);
@@ -111,7 +118,7 @@ bool law_destroy(law_t *law, torture_op_t *op);
 
 /* ---- threads (law_threads.c) ---- */
 
-/* Which operations must be over before which. False: the host has no memory. */
+/* Computes torture_duty_t.need of all operations. Returns false if host memory is exhausted. */
 bool law_threads(torture_program_t *program);
 
 #endif

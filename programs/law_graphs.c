@@ -1,6 +1,6 @@
-/* Captures, graphs and their pools, as lawful programs have them (docs/graphs.md). A capture is of one device and has one pool at
- * most. The work of a graph is done at its launches: there it is in order with all work on the blocks that it uses, and with all
- * launches and uses of its pool. */
+/* The rules for captures, graphs and their pools (docs/graphs.md). A capture has one device and at most one pool. The work of a
+ * graph is done at its launches. Each launch is ordered with all work on the blocks that the graph uses, and with all launches
+ * and uses of its pool. */
 #include "platform/host/host_memory.h"
 #include "programs/law.h"
 
@@ -17,7 +17,8 @@ bool law_may_wait(const law_t *law, uint32_t stream, torture_streams_t others) {
     return true;
 }
 
-/* The pool that is begun for a stream, in this place or in any; from 1. */
+/* Returns the pool that is begun for a stream in this place, or in any if `place` is NULL. The number is from 1, or 0 if there
+ * is none. */
 static uint8_t begun_for(const law_t *law, uint32_t stream, const uint8_t *place) {
     for (uint8_t p = 0; p < STRATA_TORTURE_POOLS; p++) {
         const pool_state_t *pool = &law->pools[p];
@@ -55,7 +56,7 @@ void law_use(law_t *law, uint32_t graph, uint32_t block, bool write) {
     law->uses[law->use_count++] = (graph_use_t){.graph = (uint8_t)graph, .block = block, .write = write};
 }
 
-/* A block of the graph's own pool may be given back, and one that the pool owns too. */
+/* Returns true if the program may free the block without harm to the graph, because the graph's pool serves or owns it. */
 static bool keeps(const graph_state_t *graph, const block_state_t *block) {
     return graph->pool && (block->pool == graph->pool || (block->owned >> (graph->pool - 1) & 1u));
 }
@@ -67,7 +68,7 @@ void law_lose(law_t *law, uint32_t block) {
     }
 }
 
-/* ---- streams come into captures, and leave them ---- */
+/* ---- streams join captures and leave them ---- */
 
 static bool knows(const block_state_t *block, torture_streams_t stream) {
     const access_state_t *out = &block->outside;
@@ -75,7 +76,7 @@ static bool knows(const block_state_t *block, torture_streams_t stream) {
     return ((all | torture_bit(block->owner)) & stream) != 0;
 }
 
-/* From here on the stream is another one for whoever uses it, or frees what it has used. */
+/* Orders a change of the stream with all operations that use the stream, and with the frees of blocks that it used. */
 static void turn(law_t *law, uint32_t stream) {
     law->duty.turns |= torture_bit(stream);
     for (uint32_t i = 0; i < law->program->blocks; i++)
@@ -98,7 +99,7 @@ static void leave_all(law_t *law, uint32_t graph) {
     }
 }
 
-/* Whether a stream that is not captured joins the capture of another by waiting for it. */
+/* Returns true if a stream that is not captured may join the capture of another by waiting for it. */
 static bool may_join(const law_t *law, uint32_t stream, uint32_t other) {
     return torture_is_capturable(stream) && torture_device_of(stream) == torture_device_of(other) && !begun_for(law, stream, NULL);
 }
@@ -114,7 +115,7 @@ bool law_order(law_t *law, torture_op_t *op) {
 
 /* ---- pools ---- */
 
-/* Live blocks keep it too, but a request may have been refused. */
+/* Live blocks hold a pool too, but they do not count here, because their requests may have been refused. */
 static bool is_alive(const pool_state_t *pool) { return pool->holds || pool->graphs; }
 
 static bool is_served(const law_t *law, uint8_t place) {
@@ -122,7 +123,7 @@ static bool is_served(const law_t *law, uint8_t place) {
     return (law->dialect & (place < STRATA_TORTURE_MANAGED ? TORTURE_GRAPHS_GPU : TORTURE_GRAPHS_MANAGED)) != 0;
 }
 
-/* A capture that is under way without a pool has this one from now on. */
+/* Returns true if the stream began a capture that has no pool yet. The capture then gets this pool. */
 static bool adopts(law_t *law, const torture_op_t *op) {
     const graph_state_t *graph = law_capture(law, op->stream);
     return graph && !graph->pool && graph->origin == op->stream;
@@ -152,7 +153,7 @@ bool law_pool_begin(law_t *law, torture_op_t *op) {
     return true;
 }
 
-/* What the pool owned of others is given back, if nothing keeps it any more. */
+/* If the pool has no holder any more, frees the blocks that it owned. */
 static void settle(law_t *law, uint32_t number) {
     const pool_state_t *pool = &law->pools[number];
     if (pool->open || pool->holds || pool->graphs) return;
@@ -166,7 +167,7 @@ static void settle(law_t *law, uint32_t number) {
     }
 }
 
-/* Whether the capture that goes to the pool is under way. */
+/* Returns true if an unfinished capture uses the pool. */
 static bool is_capturing(const law_t *law, uint32_t number) {
     for (uint32_t g = 0; g < STRATA_TORTURE_GRAPHS; g++)
         if (law->graphs[g].life == GRAPH_CAPTURING && law->graphs[g].pool == number + 1) return true;
@@ -194,7 +195,7 @@ bool law_pool_remove(law_t *law, torture_op_t *op) {
 
 /* ---- graphs ---- */
 
-/* One capture for each begin of a pool, or one without any. */
+/* A capture has no pool, or is the only one for the current begin of its pool. */
 bool law_begin_capture(law_t *law, torture_op_t *op) {
     graph_state_t *graph = &law->graphs[op->graph];
     bool served = law->dialect & (TORTURE_GRAPHS_GPU | TORTURE_GRAPHS_MANAGED);
@@ -226,7 +227,7 @@ bool law_end_capture(law_t *law, torture_op_t *op) {
 
 static bool is_there(const block_state_t *block) { return block->live || block->kept; }
 
-/* What the launch must wait for: whoever has used what it uses. */
+/* Returns the streams that a launch must wait for: those with work on the pool or on the blocks that the graph uses. */
 static torture_streams_t waits_of(law_t *law, const torture_op_t *op) {
     const graph_state_t *graph = &law->graphs[op->graph];
     torture_streams_t waits = graph->pool ? law_waits(&law->pools[graph->pool - 1].order, op->stream, true) : 0;
@@ -249,7 +250,7 @@ static void use_again(law_t *law, const torture_op_t *op) {
     }
 }
 
-/* What else is in the pool may lie over what the graph uses: it is overwritten too. */
+/* Counts the launch as a write of all blocks of the pool, because they may overlap the memory that the graph uses. */
 static void use_whole_pool(law_t *law, uint8_t pool, uint32_t stream) {
     for (uint32_t i = 0; i < law->program->blocks && pool; i++) {
         block_state_t *block = &law->blocks[i];
@@ -276,7 +277,8 @@ bool law_launch(law_t *law, torture_op_t *op) {
     return true;
 }
 
-/* The driver tells of a graph's end when its launches are over, a simulated device at once: so it waits for them first. */
+/* Waits for the graph's launches first. The driver reports the end of a graph after its launches, but a simulated device
+ * reports it at once. */
 bool law_destroy(law_t *law, torture_op_t *op) {
     graph_state_t *graph = &law->graphs[op->graph];
     if (graph->life != GRAPH_READY || (graph->running & law->captures)) return false;

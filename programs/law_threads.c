@@ -1,11 +1,11 @@
-/* What the threads of a program wait for: operations of others on the same block, graph or pool, and those that make another
- * stream of one that they use. */
+/* Computes the operations that each thread of a program waits for. These are operations of other threads on the same block, graph
+ * or pool. They are also operations that renew a stream that it uses, or begin or end a capture of the stream. */
 #include "platform/host/host_memory.h"
 #include "programs/law.h"
 
 typedef struct place_in_thread {
     uint8_t thread;
-    uint32_t number; /* from 1; 0: there is none */
+    uint32_t number; /* number of an operation of the thread, from 1, or 0 if there is none */
 } place_in_thread_t;
 
 typedef struct order_state {
@@ -22,13 +22,14 @@ static void be_after(torture_duty_t *duty, const place_in_thread_t *before) {
 static void be_after_touches(order_state_t *state, const torture_program_t *program, torture_duty_t *duty, place_in_thread_t self) {
     for (uint32_t i = 0; i < duty->touched; i++) {
         place_in_thread_t *last = &state->touched[program->touched[duty->touches + i]];
-        if (last->thread == self.thread && last->number == self.number) continue; /* named twice */
+        if (last->thread == self.thread && last->number == self.number) continue; /* the operation names it twice */
         be_after(duty, last);
         *last = self;
     }
 }
 
-/* After all that any thread has given the stream so far; if it is captured from now on, after frees of what it had borrowed too. */
+/* Orders a change of the stream after all earlier operations that use it. A change of its capture also follows the frees of
+ * blocks that it had borrowed. */
 static void take_turn(order_state_t *state, torture_duty_t *duty, uint32_t stream, place_in_thread_t self, bool captures) {
     for (uint8_t t = 0; t < TORTURE_THREADS; t++) {
         uint32_t used = state->used[stream][t];

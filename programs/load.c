@@ -5,7 +5,7 @@
 #include "allocation/options/option.h"
 #include "platform/host/host_memory.h"
 
-/* ---- what a strategy asks of its programs ---- */
+/* ---- the rules of a strategy for its programs ---- */
 
 static bool takes_events_at_use(const strata_model_layer_t *layer) {
     char text[16];
@@ -28,7 +28,7 @@ static torture_dialect_t dialect_of(const strata_strategy_t *strategy) {
     return TORTURE_FREE_COVERS;
 }
 
-/* ---- whether it serves captured graphs: its programs have no captures otherwise ---- */
+/* ---- captured graphs: programs have captures only if the strategy serves them ---- */
 
 static const strata_model_stack_t *graph_stack(const strata_strategy_t *strategy, strata_place_kind_t place, uint32_t device) {
     const strata_model_names_t *graph = &strategy->named[STRATA_NAMED_GRAPH];
@@ -36,7 +36,8 @@ static const strata_model_stack_t *graph_stack(const strata_strategy_t *strategy
     return strata_strategy_stack(strategy, place, device);
 }
 
-/* Memory that the driver gives a graph is there from a node of it to another one: such programs are not drawn. */
+/* Returns true if a layer uses the driver's pool. In a graph such memory is valid only between two nodes, and no programs are
+ * drawn for that. */
 static bool has_the_drivers(const strata_model_stack_t *stack) {
     const strata_model_layer_t *layers[STRATA_STACK_LAYERS];
     size_t count = strata_model_layers(stack, layers, STRATA_STACK_LAYERS);
@@ -57,7 +58,7 @@ static bool serves_graphs(const strata_strategy_t *strategy, strata_place_kind_t
     return serves;
 }
 
-/* What a captured stream has of the driver's memory stays quarantined if nobody said that it is captured. */
+/* Returns false if a gpu stack uses the driver's pool. Its memory would stay quarantined after a capture that was not announced. */
 static bool notices_captures(const strata_strategy_t *strategy) {
     for (uint32_t device = 0; device < TORTURE_DEVICES; device++)
         if (has_the_drivers(strata_strategy_stack(strategy, STRATA_PLACE_GPU, device))) return false;
@@ -66,7 +67,7 @@ static bool notices_captures(const strata_strategy_t *strategy) {
 
 /* ---- loading ---- */
 
-/* A request that nobody can serve waits in real time while threads of the program wait for their turn: not for long. */
+/* Shortens timeouts, because a request that cannot be served waits in real time while other threads of the program wait for it. */
 static strata_status_t wait_shortly(const strata_model_stack_t *stack) {
     static const strata_origin_t origin = {.source = STRATA_FROM_COMMAND, .file = "strata torture"};
     strata_status_t status = STRATA_OK;

@@ -8,9 +8,9 @@ typedef struct stage {
     torture_world_t world;
     pthread_mutex_t lock;
     pthread_cond_t moved;
-    bool cancelled; /* there is no thread for some: the others make no calls */
-    uint32_t turn; /* TURNS: whose operation is next */
-    uint32_t done[TORTURE_THREADS]; /* AT_ONCE: operations of each thread that are over */
+    bool cancelled; /* a thread could not be created, so the others make no calls */
+    uint32_t turn; /* TURNS: the next operation */
+    uint32_t done[TORTURE_THREADS]; /* AT_ONCE: number of complete operations of each thread */
 } stage_t;
 
 typedef struct actor {
@@ -83,7 +83,7 @@ static void act(torture_world_t *w, const torture_program_t *program, uint32_t n
     }
 }
 
-/* ---- what the checker is told of the program's own order between threads ---- */
+/* ---- reports the program's order between threads to the checker ---- */
 
 enum { KEY_START = 1, KEY_END, KEY_USED = 100, KEY_TURNED = 200, KEY_BLOCK = 300 };
 
@@ -115,7 +115,7 @@ static bool is_due(const stage_t *stage, uint32_t number) {
     return true;
 }
 
-/* False: it does not come. */
+/* Waits until the operation is due. Returns false if the run is cancelled. */
 static bool wait_for_it(stage_t *stage, uint32_t number) {
     pthread_mutex_lock(&stage->lock);
     while (!stage->cancelled && !is_due(stage, number)) pthread_cond_wait(&stage->moved, &stage->lock);
@@ -150,7 +150,7 @@ static void *run_thread(void *context) {
     return NULL;
 }
 
-/* A thread that cannot be had takes none of the others' turns: they would wait for ever. All or none. */
+/* Runs all threads. If one cannot be created, none makes a call, because the others would wait for its operations forever. */
 static void run_threads(stage_t *stage) {
     pthread_t threads[TORTURE_THREADS];
     actor_t actors[TORTURE_THREADS];
@@ -196,7 +196,7 @@ static void play_threads(const torture_program_t *program, const strata_strategy
                          strata_torture_mode_t mode, torture_verdict_t *verdict) {
     stage_t stage = {.program = program, .mode = mode};
     uint32_t meetings = atomic_load(&strata_magazines_meetings);
-    /* Two threads and four keep what they free from the beginning. */
+    /* With two or four threads, magazines cache freed blocks from the start, without contention first. */
     if (program->threads % 2 == 0) atomic_store(&strata_magazines_meetings, 0);
     open_world(&stage, strategy, may_refuse, false);
     pthread_mutex_init(&stage.lock, NULL);

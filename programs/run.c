@@ -1,4 +1,4 @@
-/* strata_torture_run(): a program that was printed, or written by hand. */
+/* strata_torture_run(), for programs that were printed by `strata torture` or written by hand. */
 #include <stdio.h>
 #include <string.h>
 

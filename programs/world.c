@@ -39,7 +39,7 @@ const char *torture_fault_text(torture_fault_t fault) {
     return texts[fault];
 }
 
-/* Hazards are told in the calls that meet them: later calls would only follow from them. */
+/* Called at the end of each call, so that the verdict has the first hazard. Later ones would only follow from it. */
 void torture_look_for_hazards(torture_world_t *w) {
     if (!w->checker) return;
     uint64_t hazards = strata_checker_hazards(w->checker);
@@ -73,7 +73,7 @@ static strata_device_t *device_of_place(const torture_world_t *w, uint32_t place
 
 static strata_device_t *device_of(const torture_world_t *w, uint32_t stream) { return w->devices[torture_device_of(stream)]; }
 
-/* The block of a call; NULL: there is none, or the run is over. */
+/* Returns the block of a call, or NULL if it was refused or freed, or the run has failed. */
 static torture_block_t *there(torture_world_t *w, uint32_t block) {
     torture_block_t *b = &w->blocks[block];
     return b->there && !atomic_load(&w->failed) ? b : NULL;
@@ -88,8 +88,8 @@ static uint8_t *bytes_of(torture_world_t *w, const torture_block_t *b) {
     return bytes;
 }
 
-/* Bytes are marked in front, where a layer would keep what it links blocks by, then one each so many, and the last: every page
- * that is touched costs the host time. What follows byte `at` of the marks. */
+/* Returns the byte to mark after byte `at`. The marks are the first 65 bytes, where a layer may keep links, then one byte in at
+ * least 1021, and the last byte. More marks would touch more pages, which costs the host time. */
 static size_t next_mark(const torture_block_t *b, size_t at) {
     size_t last = b->block.size - 1, step = b->block.size / 32 > 1021 ? b->block.size / 32 | 1u : 1021;
     size_t next = at < 64 ? at + 1 : at + step;
@@ -117,7 +117,7 @@ static void expect_marks(torture_world_t *w, const torture_block_t *b) {
 
 static void expect_zeros(torture_world_t *w, const torture_block_t *b, size_t size) {
     const uint8_t *bytes = bytes_of(w, b);
-    /* Zero, and each byte like the one before it. */
+    /* The first byte is 0, and each byte equals the one before it. */
     if (bytes && (bytes[0] || memcmp(bytes, bytes + 1, size - 1) != 0))
         torture_wrong(w, TORTURE_FAULT_CONTENTS, 1, "%zu bytes were asked for zeroed, and are not", size);
 }
@@ -151,7 +151,8 @@ void torture_world_open(torture_world_t *w, const strata_strategy_t *strategy, c
     }
     strata_sim_options_t options = {
         .devices = w->device_count, .capacity = setting->capacity, .contents = true, .host_in_order = setting->host_in_order};
-    /* A layer that fills may stand below one that takes nearly all there is: that is host memory here. */
+    /* A layer that fills may be below one that takes nearly all memory, and the simulation keeps all filled bytes in host
+     * memory. */
     if (setting->may_refuse && !setting->capacity) options.capacity = ENOUGH;
     strata_status_t status = strata_sim_new(&options, &w->sim);
     for (uint32_t i = 0; i < w->device_count && status == STRATA_OK; i++) status = strata_sim_open(w->sim, i, &w->devices[i]);
@@ -162,7 +163,7 @@ void torture_world_open(torture_world_t *w, const strata_strategy_t *strategy, c
         status = make_stream(w, i);
         if (status == STRATA_OK) name_stream(w, i);
     }
-    /* Small memory may refuse what is got at open. */
+    /* With little memory, the chunks that the strategy gets at open may not fit. */
     w->verdict.unopened = status == STRATA_E_NO_MEMORY && w->small;
     if (w->verdict.unopened) atomic_store(&w->failed, true);
     else (void)torture_answered(w, status, "open");
@@ -170,7 +171,7 @@ void torture_world_open(torture_world_t *w, const strata_strategy_t *strategy, c
 
 /* ---- allocate and free ---- */
 
-/* Layers that take nearly all there is at once, for one pool of graphs, leave nothing for others. */
+/* Returns true if a layer may have taken nearly all memory for one graph pool, so that nothing is left for others. */
 static bool is_taken(const torture_world_t *w) {
     uint64_t available, total;
     for (uint32_t i = 0; i < w->device_count && atomic_load(&w->has_pools); i++)
@@ -182,7 +183,7 @@ static bool may_be_refused(const torture_world_t *w, const torture_request_t *re
     if (status == STRATA_E_NO_MEMORY) return w->small || w->may_refuse || (request->flags & STRATA_NO_GROW) || is_taken(w);
     /* A layer that works on the stream itself, such as fill, refuses inside captures. */
     if (status == STRATA_E_CAPTURE) return w->may_refuse && stream < TORTURE_STREAMS && w->captured[stream];
-    /* UNSUPPORTED: a cache wants an alignment that those below have not, which the builder leaves to the first request. */
+    /* UNSUPPORTED: a cache needs an alignment that the layers below it lack, which is detected only at the first request. */
     return (status == STRATA_E_DEVICE || status == STRATA_E_UNSUPPORTED) && w->may_refuse;
 }
 
@@ -243,7 +244,7 @@ static strata_status_t call_free(torture_world_t *w, const torture_block_t *b, u
     return by_pointer ? strata_free_pointer(w->s, b->block.ptr) : strata_free(w->s, b->block.ref);
 }
 
-/* Told before the call: after it the memory may be somebody else's. */
+/* Reports a free before the call, because another thread may be served the memory after it. */
 static void tell_freed(torture_world_t *w, const torture_block_t *b, uint32_t stream, bool last) {
     if (last && b->owned && stream >= TORTURE_STREAMS) return;
     if (last && !b->owned && stream < TORTURE_STREAMS) strata_checker_freed_on(w->checker, b->block.ref, w->streams[stream]);
@@ -325,7 +326,7 @@ void torture_check(torture_world_t *w, uint32_t block) {
 
 /* ---- streams ---- */
 
-/* Where no layer knows borrows the free waits on the host instead: the program's order is the same. */
+/* If no layer handles borrows, the free waits on the host instead, which gives the program the same order. */
 void torture_borrow(torture_world_t *w, uint32_t block, uint32_t stream) {
     torture_block_t *b = there(w, block);
     if (!b) return;
@@ -428,7 +429,7 @@ static void release_all(torture_world_t *w) {
         if (place >= STRATA_TORTURE_PINNED || (place & 1u) < w->device_count) torture_release(w, place);
 }
 
-/* Host memory is asked for at the end alone, and so is what a domain keeps while it is open: events, pools, addresses. */
+/* Before the close only device bytes are checked, because an open domain keeps host memory, events, pools and addresses. */
 static void expect_everything_back(torture_world_t *w, bool closed, const char *when) {
     for (uint32_t i = 0; i < w->device_count; i++) {
         char text[256];

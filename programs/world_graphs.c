@@ -1,5 +1,5 @@
-/* Captures, graphs and their pools, as programs have them; the checker is told which pool a capture goes to, and when what a pool
- * owned of others is given back. */
+/* The calls of programs for captures, graphs and their pools. They report to the checker which pool serves a capture, and when
+ * the blocks that a pool owned are freed. */
 #include "platform/host/host_memory.h"
 #include "programs/world.h"
 
@@ -27,7 +27,7 @@ static void stop(torture_world_t *w) {
     atomic_store(&w->failed, true);
 }
 
-/* Where layers get memory at once there may be too little for it: the run ends there, and nothing is wrong. */
+/* A layer that gets memory at the begin may find too little of it. The run then ends without a fault. */
 void torture_pool_begin(torture_world_t *w, uint32_t pool, uint32_t place, uint32_t stream) {
     torture_pool_t *p = &w->pools[pool];
     if (is_over(w)) return;
@@ -58,7 +58,7 @@ void torture_pool_remove(torture_world_t *w, uint32_t pool) {
 
 void torture_keep(torture_world_t *w, uint32_t block, uint32_t owned) { w->blocks[block].owned = owned; }
 
-/* NULL: it is a graph, or a pool. */
+/* Returns the block, or NULL for a graph or a pool. */
 static torture_block_t *block_of(torture_world_t *w, uint32_t touched) {
     return touched >= TORTURE_FIRST_BLOCK ? &w->blocks[touched - TORTURE_FIRST_BLOCK] : NULL;
 }
@@ -116,7 +116,8 @@ bool torture_note_written(torture_world_t *w, uint32_t stream, const torture_wri
 
 /* ---- launches ---- */
 
-/* The last that the graph writes into a block stays there. A simulated fill has been made; a kernel's bytes are written here. */
+/* Applies the last write of the graph to each block. The simulated device has done the fills already, so only the bytes of kernels
+ * are written here. */
 static void write_again(torture_world_t *w, const torture_graph_t *g, uint32_t launch) {
     for (uint32_t i = g->count; i > 0; i--) {
         const torture_written_t *written = &g->written[i - 1];
@@ -129,7 +130,7 @@ static void write_again(torture_world_t *w, const torture_graph_t *g, uint32_t l
     }
 }
 
-/* What a pool serves may lie over what another graph of it uses. */
+/* Marks the contents of the pool's blocks unknown, because they may overlap the memory that the graph uses. */
 static void forget_contents(torture_world_t *w, uint8_t pool, const uint32_t *touched, uint32_t count) {
     for (uint32_t i = 0; i < count && pool; i++) {
         torture_block_t *b = block_of(w, touched[i]);
