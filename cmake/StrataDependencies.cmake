@@ -1,4 +1,4 @@
-# libyaml and zlib (the library), threads; the CUDA Toolkit for tests, where there is one.
+# Finds libyaml, zlib and threads for the library, and the CUDA Toolkit for tests, if it is installed.
 find_package(PkgConfig REQUIRED)
 find_package(Threads REQUIRED)
 pkg_check_modules(YAML REQUIRED yaml-0.1)
@@ -15,13 +15,13 @@ else()
 endif()
 target_link_libraries(strata_dependencies INTERFACE Threads::Threads ${CMAKE_DL_LIBS} m)
 
-# The CUDA device is built without the Toolkit. Where there is one, the declarations of platform/cuda/driver are held against it.
+# The CUDA device is built without the Toolkit. If it is installed, the declarations of platform/cuda/driver are compared with it.
 find_package(CUDAToolkit 12.0 QUIET)
 if(CUDAToolkit_FOUND)
   message(STATUS "CUDA Toolkit to check declarations against: ${CUDAToolkit_VERSION}")
 endif()
 
-# NVTX 3 is headers alone. They come with the Toolkit, or stand where the system has its headers.
+# NVTX 3 has only headers. They are in the Toolkit or in a folder of system headers.
 find_path(STRATA_NVTX_INCLUDE nvtx3/nvToolsExt.h HINTS ${CUDAToolkit_INCLUDE_DIRS})
 mark_as_advanced(STRATA_NVTX_INCLUDE)
 set(STRATA_HAVE_NVTX FALSE)

@@ -1,16 +1,16 @@
-# Compiles text files in: every DIRECTORY/*.yaml becomes one row {name, text} of a C array; a row with NULLs ends it.
+# Embeds text files: every DIRECTORY/*.yaml becomes one row {name, text} of a C array. A row with NULLs ends the array.
 #
 #     strata_embed(sources DIRECTORY strategy/presets HEADER strategy/presets.h TYPE strata_preset_text_t ARRAY strata_preset_texts)
 #
-# appends the generated file to `sources`. The name is the file's without .yaml; rows are in the order of the names.
-# The same file, run by `cmake -P` during the build, writes the C.
+# appends the generated file to `sources`. The name is the file's name without .yaml. Rows are in the order of the names.
+# During the build, `cmake -P` runs this file, which then writes the C source.
 
 function(strata_embed out)
   cmake_parse_arguments(embed "" "DIRECTORY;HEADER;TYPE;ARRAY" "" ${ARGN})
   file(GLOB texts CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/${embed_DIRECTORY}/*.yaml)
   set(output ${CMAKE_BINARY_DIR}/generated/${embed_ARRAY}.c)
   set(script ${CMAKE_SOURCE_DIR}/cmake/StrataEmbed.cmake)
-  # The list of files is written down, so that a file taken away makes the array anew too.
+  # The list of files is a dependency, so that a removed file also rebuilds the array.
   set(listed ${CMAKE_BINARY_DIR}/generated/${embed_ARRAY}.list)
   file(CONFIGURE OUTPUT ${listed} CONTENT "${texts}" @ONLY)
   add_custom_command(

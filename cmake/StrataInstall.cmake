@@ -1,4 +1,4 @@
-# cmake --install: headers, both libraries, the command, the CMake package, the pkg-config file, presets and pages.
+# Rules of cmake --install: headers, both libraries, the command, the CMake package, the pkg-config file, presets and pages.
 include(CMakePackageConfigHelpers)
 
 install(DIRECTORY include/strata doors/cpp/strata DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} FILES_MATCHING PATTERN "*.h" PATTERN "*.hpp")
@@ -13,7 +13,7 @@ configure_package_config_file(cmake/strataConfig.cmake.in ${CMAKE_BINARY_DIR}/st
 write_basic_package_version_file(${CMAKE_BINARY_DIR}/strataConfigVersion.cmake COMPATIBILITY SameMinorVersion)
 install(FILES ${CMAKE_BINARY_DIR}/strataConfig.cmake ${CMAKE_BINARY_DIR}/strataConfigVersion.cmake DESTINATION ${package})
 
-# The prefix in strata.pc is found from where the file lies, so that an installed tree may be moved.
+# The prefix in strata.pc is relative to the file, so that an installed tree may be moved.
 file(RELATIVE_PATH STRATA_PC_PREFIX /prefix/${CMAKE_INSTALL_LIBDIR}/pkgconfig /prefix)
 set(STRATA_PC_PREFIX "\${pcfiledir}/${STRATA_PC_PREFIX}")
 if(IS_ABSOLUTE ${CMAKE_INSTALL_LIBDIR})
@@ -24,7 +24,7 @@ cmake_path(APPEND pc_includedir "\${prefix}" ${CMAKE_INSTALL_INCLUDEDIR})
 configure_file(cmake/strata.pc.in ${CMAKE_BINARY_DIR}/strata.pc @ONLY)
 install(FILES ${CMAKE_BINARY_DIR}/strata.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
 
-# The presets are compiled in; the files are there to be read and to start one's own from.
+# The presets are embedded in the library. The files are installed as documentation, and as templates for new strategies.
 install(DIRECTORY strategy/presets DESTINATION ${CMAKE_INSTALL_DATADIR}/strata FILES_MATCHING PATTERN "*.yaml")
 # As in the tree, so that what the pages name of each other is there, and their commands can be tried.
 install(DIRECTORY docs examples DESTINATION ${CMAKE_INSTALL_DOCDIR} FILES_MATCHING PATTERN "*.md" PATTERN "*.svg" PATTERN "*.c"

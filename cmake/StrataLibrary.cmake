@@ -1,5 +1,5 @@
-# One object library a rank folder (tests link only the folders that they test). StrataTargets.cmake makes the library and the
-# command of them. Sources are found by their folder, so that a new layer is one file.
+# Defines one object library for each rank folder, so that tests link only the folders that they test. StrataTargets.cmake makes the
+# library and the command from them. Sources are found by folder, so that a new layer needs only one file.
 function(strata_folder name)
   string(REPLACE / _ target strata_${name})
   file(GLOB_RECURSE sources CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/${name}/*.c)
@@ -7,7 +7,7 @@ function(strata_folder name)
     if(NOT CUDAToolkit_FOUND)
       list(FILTER sources EXCLUDE REGEX "/cuda_toolkit\\.c$")
     endif()
-    # Ranges for NVTX's tools, or nothing in their place.
+    # Selects the ranges for NVTX's tools, or an empty replacement.
     if(STRATA_HAVE_NVTX)
       list(FILTER sources EXCLUDE REGEX "/ranges/ranges_absent\\.c$")
     else()
@@ -33,14 +33,14 @@ function(strata_folder name)
   endif()
 endfunction()
 
-# The library is made of these, lowest rank first. The laboratory belongs to the command alone; the doors are loaded into other programs.
+# The folders of the library, lowest rank first. Only the command has the laboratory. The doors are loaded into other programs.
 set(STRATA_LIBRARY_FOLDERS platform trace allocation planning strategy config facade programs)
 set(STRATA_LAB_FOLDERS lab/trace lab/replay lab/conform lab/torture lab/tools)
 foreach(folder ${STRATA_LIBRARY_FOLDERS} ${STRATA_LAB_FOLDERS} doors/common doors/preload)
   strata_folder(${folder})
 endforeach()
 
-# $<TARGET_OBJECTS:...> of the folders given that exist.
+# Sets `out` to $<TARGET_OBJECTS:...> of those given folders that exist.
 function(strata_objects out)
   set(objects)
   foreach(folder ${ARGN})

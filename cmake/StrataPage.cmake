@@ -1,10 +1,11 @@
-# Compiles a page of HTML in: DIRECTORY/page.html with the styles (*.css) and scripts (*.js, in the order of their names) put in.
+# Embeds an HTML page: DIRECTORY/page.html with its styles (*.css) and scripts (*.js, in the order of their names).
 #
 #     strata_page(sources DIRECTORY lab/replay/report/page HEADER lab/replay/report/parts.h)
 #
-# appends the generated file to `sources`: the strings strata_page_head, strata_page_middle and strata_page_tail, which are parted at @TABLE@
-# and @DATA@. @STYLE@, @SCRIPT@ and the hashes of both, which the page's own policy allows alone, are filled in.
-# The same file, run by `cmake -P` during the build, writes the C.
+# appends the generated file to `sources`. It has the strings strata_page_head, strata_page_middle and strata_page_tail, which
+# are the parts of the page before, between and after @TABLE@ and @DATA@. `@STYLE@` and `@SCRIPT@` are replaced, and so are
+# their hashes, which are all that the page's policy allows. During the build, `cmake -P` runs this file, which then writes the
+# C source.
 
 function(strata_page out)
   cmake_parse_arguments(page "" "DIRECTORY;HEADER" "" ${ARGN})
@@ -23,7 +24,7 @@ function(strata_page out)
   set(${out} ${${out}} ${output} PARENT_SCOPE)
 endfunction()
 
-# What the files with this ending hold, one after the other. Semicolons and brackets would be read as lists: they are kept apart.
+# Concatenates the files with this ending. The text is always quoted, because CMake would read semicolons and brackets as lists.
 function(strata_page_text out ending)
   file(READ ${LIST} parts)
   list(SORT parts)
@@ -37,7 +38,7 @@ function(strata_page_text out ending)
   set(${out} "${text}" PARENT_SCOPE)
 endfunction()
 
-# Base64 of the bytes that hexadecimal digits name.
+# Converts hexadecimal digits to base64.
 function(strata_page_base64 out hex)
   set(letters ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/)
   string(LENGTH ${hex} length)
@@ -73,7 +74,7 @@ function(strata_page_hash out text)
   set(${out} "'sha256-${base64}'" PARENT_SCOPE)
 endfunction()
 
-# A C string, one literal a line.
+# Writes a C string with one literal for each line.
 function(strata_page_string out name text)
   string(REPLACE "\\" "\\\\" text "${text}")
   string(REPLACE "\"" "\\\"" text "${text}")

@@ -1,4 +1,4 @@
-# The shared library `strata`, the static `strata_static`, and the command.
+# Defines the shared library `strata`, the static library `strata_static`, and the command.
 strata_objects(library_objects ${STRATA_LIBRARY_FOLDERS})
 
 configure_file(cmake/strata.map ${CMAKE_BINARY_DIR}/strata.map @ONLY)
@@ -21,7 +21,7 @@ set_target_properties(strata_static PROPERTIES OUTPUT_NAME strata LINKER_LANGUAG
 target_link_libraries(strata_static INTERFACE
   $<BUILD_INTERFACE:strata_dependencies> $<INSTALL_INTERFACE:Threads::Threads> $<INSTALL_INTERFACE:-ldl> $<INSTALL_INTERFACE:-lm>)
 if(STRATA_STATIC_DEPS)
-  # An archive that needs no other: the members of libyaml and zlib are put in.
+  # The archive includes the members of libyaml and zlib, so that it needs no other.
   file(WRITE ${CMAKE_BINARY_DIR}/merge.mri
     "OPEN libstrata.a\nADDLIB ${STRATA_YAML_ARCHIVE}\nADDLIB ${STRATA_ZLIB_ARCHIVE}\nSAVE\nEND\n")
   add_custom_command(TARGET strata_static POST_BUILD COMMAND ${CMAKE_AR} -M < merge.mri
@@ -37,8 +37,8 @@ foreach(target strata strata_static)
   add_library(strata::${target} ALIAS ${target})
 endforeach()
 
-# What `strata run` preloads into a program: the library and the functions of CUDA that it stands before. Their names have no versions,
-# so that they come before those of a runtime that has some.
+# The library that `strata run` preloads into a program, with the functions of CUDA that it interposes. Their names have no
+# versions, so that they take precedence over a runtime with versioned names.
 strata_objects(preload_objects doors/common doors/preload)
 add_library(strata_preload MODULE ${library_objects} ${preload_objects})
 set_target_properties(strata_preload PROPERTIES LINKER_LANGUAGE C LINK_DEPENDS ${CMAKE_SOURCE_DIR}/cmake/preload.map)
@@ -53,10 +53,10 @@ endif()
 set_source_files_properties(${CMAKE_SOURCE_DIR}/lab/tools/run.c PROPERTIES COMPILE_DEFINITIONS
                             "STRATA_INSTALL_LIBDIR=\"${CMAKE_INSTALL_LIBDIR}\"")
 
-# The command holds the library's objects itself, so that it runs from anywhere.
+# The command includes the library's objects, so that it runs from any folder.
 strata_objects(command_objects ${STRATA_LAB_FOLDERS})
 add_executable(strata_command ${library_objects} ${command_objects})
-# Layers that it loads find what strata/layer.h offers in the command itself.
+# Layers that it loads find the functions of strata/layer.h in the command itself.
 set_target_properties(strata_command PROPERTIES OUTPUT_NAME strata ENABLE_EXPORTS ON)
 target_link_libraries(strata_command PRIVATE strata_dependencies)
 target_link_options(strata_command PRIVATE -Wl,--as-needed $<$<BOOL:${STRATA_STATIC_DEPS}>:-Wl,--exclude-libs,ALL>)

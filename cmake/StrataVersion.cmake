@@ -1,4 +1,4 @@
-# The version stands once, in the public header.
+# Reads the version from the public header, which is its only definition.
 file(STRINGS ${CMAKE_CURRENT_LIST_DIR}/../include/strata/strata.h lines REGEX "^#define STRATA_(VERSION|ABI_VERSION)")
 foreach(line IN LISTS lines)
   if(line MATCHES "^#define (STRATA_[A-Z_]+) +([0-9]+)")
