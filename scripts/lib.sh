@@ -1,4 +1,4 @@
-# What the scripts and .ci/run share. Sourced by them; needs bash and a Debian (or all packages present).
+# Functions that the scripts and .ci/run share by sourcing this file. It needs bash, and a Debian or all packages installed.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
@@ -19,14 +19,14 @@ as_root() {
     fi
 }
 
-# Whether clang can make a program of libFuzzer.
+# Returns 0 if clang can build a program with libFuzzer.
 can_fuzz() {
     has clang && has clang++ || return 1
     echo 'int LLVMFuzzerTestOneInput(const char *b, unsigned long n); int LLVMFuzzerTestOneInput(const char *b, unsigned long n) {
               return b && n == 1; }' | clang -x c - -fsanitize=fuzzer,address -o /dev/null 2>/dev/null
 }
 
-# The Debian packages that are missing for: "library" (the library and the command), "tests" (those as well), "fuzz", or "format".
+# Prints the missing Debian packages for "library" (the library and the command), "tests" (also the tests), "fuzz" or "format".
 missing_packages() {
     local tests=${1:-library}
     if [ "$tests" = fuzz ]; then
@@ -52,7 +52,7 @@ missing_packages() {
     [ "$tests" != tests ] || has_pytest || echo python3 python3-pytest
 }
 
-# Whether a Python that tests/python/CMakeLists.txt tries has pytest.
+# Returns 0 if one of the Pythons of tests/python/CMakeLists.txt has pytest.
 has_pytest() {
     python3 -c 'import pytest' 2>/dev/null || /usr/bin/python3 -c 'import pytest' 2>/dev/null
 }
@@ -71,7 +71,7 @@ install_missing() {
     as_root env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends $packages </dev/null
 }
 
-# configure_and_build PRESET [cmake's options]
+# configure_and_build PRESET [OPTION...] configures with the options of cmake, and builds.
 configure_and_build() {
     local preset=$1
     shift

@@ -1,4 +1,4 @@
-"""docs/benchmarks.md out of the figures of scripts/bench-peers."""
+"""Writes docs/benchmarks.md from the figures of scripts/bench-peers."""
 import collections
 import concurrent.futures
 import json
@@ -10,14 +10,14 @@ import subprocess
 
 OURS = "strata"
 PAIRS = [("hot", "64 KiB"), ("small", "512 B"), ("large", "20 MiB"), ("lent", "64 KiB, lent"), ("remote", "64 KiB, freed by another thread")]
-HEAD, LESS = 1.05, 1.001 # how much less of a time is ahead, and of bytes; of instructions any
+HEAD, LESS = 1.05, 1.001 # factors by which a peer must be better in time and in bytes; for instructions any difference counts
 GROWTH_PRESETS = ["strata", "strata-malloc", "pytorch"]
 GROWTH_NUMBERS = {"chunks": (1000, 10000), "streams": (200, 2000), "pools": (8, 64)}
-TIMED_STREAMS, TIMED_RUNS = (400, 4000), 3 # more than valgrind has room for
+TIMED_STREAMS, TIMED_RUNS = (400, 4000), 3 # more streams than fit under valgrind
 GROWTH_QUICK = {"chunks": (10, 20), "streams": (4, 8), "pools": (2, 4)}
 NAMES = {"chunks": "blocks of a chunk's size", "streams": "streams", "pools": "pools of graphs"}
 
-# (programs, workloads, figure) to the reason, as patterns: the first that fits is told.
+# Patterns of programs, workloads and figures, and the reason. The first row that matches is printed.
 REASONS = [
     ("RMM.*|CUB.*|glibc|mimalloc|jemalloc", "trace streams-.*", "ns|instructions",
      "it has no call for loans and is told of none, while `strata` notes each, records events for it and waits for them"),
@@ -51,8 +51,8 @@ def counted(words):
 
 
 def growth(program, quick):
-    """{"counted": [(step, of, few, many, preset, instructions among few, among many)], "timed": [(step, few, many, ns each, ns each)]};
-    None: valgrind is not here."""
+    """Returns {"counted": [(step, of, few, many, preset, instructions among few, among many)],
+    "timed": [(step, few, many, ns each, ns each)]}, or None without valgrind."""
     if not shutil.which("valgrind"):
         return None
     print("counting growth", flush=True)
@@ -137,7 +137,7 @@ class Table:
             self.notes.append("%s, %s: %s" % (label, name, cell["none"]))
 
     def rows(self, columns, shown):
-        """One row a peer; `columns` are (key, name). What is missing is told below."""
+        """Returns one row for each peer. `columns` are (key, name). Notes below the table list missing cells."""
         self.notes = []
         columns = [(key, name) for key, name in columns if key in self.told["workloads"]]
         if not columns:
@@ -151,7 +151,7 @@ class Table:
         return lines + self.footnotes()
 
     def footnotes(self):
-        """Grouped by reason."""
+        """Returns the notes, grouped by reason."""
         grouped = collections.OrderedDict()
         for note in self.notes:
             where, reason = note.split(": ", 1)
@@ -168,7 +168,7 @@ class Table:
         return lines + self.footnotes()
 
 
-# ---- who is ahead ----
+# ---- peers that are ahead ----
 
 def reason_of(label, key, figure):
     for labels, keys, figures, reason in REASONS:
@@ -188,8 +188,8 @@ def is_ahead(peer, ours, figure):
 
 
 def ahead(told):
-    """{(label, reason): [(key, figure)]} of peers against the default, and what has no reason. Where instructions are counted they
-    decide, since a time is the machine's as well."""
+    """Returns {(label, reason): [(key, figure)]} of peers that are better than the default, and the cases without a reason. If
+    instructions were counted they decide, because times also depend on the machine."""
     table, found, unexplained = Table(told), collections.OrderedDict(), []
     for label in told["labels"]:
         if told["programs"][label] == "strata":
@@ -227,10 +227,10 @@ def ahead_section(told):
     return lines, unexplained
 
 
-# ---- how well the presets that reproduce a peer do ----
+# ---- presets that reproduce a peer ----
 
 def likeness(told):
-    """Lines on whether a preset that reproduces PyTorch's allocator asks the device for as much as the real one."""
+    """Returns lines that compare the reserved bytes of presets that reproduce PyTorch's allocator with the real one."""
     table, lines = Table(told), []
     for preset, label in (("preset pytorch", "PyTorch"), ("preset pytorch-expandable", "PyTorch, expandable")):
         pairs = [(table.cell(preset, key), table.cell(label, key)) for key in told["workloads"]

@@ -1,4 +1,4 @@
-"""Gets the peers of scripts/bench-peers, and builds the programs of lab/bench/peers with them."""
+"""Fetches the peers of scripts/bench-peers, and builds the programs of lab/bench/peers with them."""
 import glob
 import os
 import platform
@@ -16,7 +16,7 @@ BUILD = BIN = FAKE = None
 
 
 def set_folder(folder):
-    """Where everything is kept: what was got, the programs, and the fake driver's libraries."""
+    """Sets the folder of all files: fetched peers, programs, and the libraries of the fake driver."""
     global BUILD, BIN, FAKE
     BUILD = os.path.abspath(folder)
     BIN, FAKE = os.path.join(BUILD, "bin"), os.path.join(BUILD, "fake")
@@ -27,10 +27,10 @@ def revision():
     return done.stdout.strip() or "no revision"
 
 
-# ---- what can be had ----
+# ---- fetching peers ----
 
 class Missing(Exception):
-    """Why a peer is not here."""
+    """A peer is not available. The text is the reason."""
 
 
 def run(words, **more):
@@ -50,7 +50,7 @@ def attempt(what, words, **more):
 
 
 def pip():
-    """This Python's pip, or that of an environment made for it."""
+    """Returns the pip of this Python, or of a virtual environment made for it."""
     if subprocess.run([sys.executable, "-m", "pip", "--version"], capture_output=True).returncode == 0:
         return [sys.executable, "-m", "pip"]
     python = os.path.join(BUILD, "venv", "bin", "python")
@@ -60,7 +60,7 @@ def pip():
 
 
 def wheel(requirement, wanted):
-    """The unpacked wheel's folder; of its files those that `wanted` takes. pip keeps to the machine's own registry."""
+    """Returns the folder of the unpacked wheel, with the files that `wanted` selects. pip uses the machine's own registry."""
     name = re.split("[=<>]", requirement)[0]
     folder = os.path.join(BUILD, "wheels", requirement)
     if os.path.exists(os.path.join(folder, "complete")):
@@ -90,7 +90,8 @@ def runtime_headers():
 
 
 def toolkit_headers():
-    """The folders of cub/util_allocator.cuh and cuda_runtime.h, of a Toolkit or of RMM's wheel; and where they are from."""
+    """Returns the folders of cub/util_allocator.cuh and cuda_runtime.h, from a Toolkit or RMM's wheel, and a description of their
+    origin."""
     homes = [os.environ.get("CUDA_HOME"), os.environ.get("CUDA_PATH"), "/usr/local/cuda"]
     for home in [home for home in homes if home]:
         include = os.path.join(home, "include")
@@ -104,7 +105,7 @@ def toolkit_headers():
 
 
 def debian(package, pattern):
-    """A library out of a package of Debian's, installed or not."""
+    """Returns the path of a library of a Debian package, which need not be installed."""
     for folder in ("/usr/lib/*", "/usr/lib", "/usr/local/lib"):
         found = sorted(glob.glob(os.path.join(folder, pattern)))
         if found:
@@ -173,11 +174,12 @@ def build_common():
          "-o", os.path.join(FAKE, "libcuda.so.1")])
 
 
-named = set() # functions of the runtime that the peers call
+named = set() # functions of the CUDA runtime that the peers call
 
 
 def fake_runtime(callers):
-    """libcudart.so.12 over the fake driver, with every function that some peer calls; those that are not in cudart.c answer 0."""
+    """Builds libcudart.so.12 over the fake driver, with every function that a peer calls. Functions that are not in cudart.c
+    return 0."""
     made, version, rest = (os.path.join(FAKE, name) for name in ("libcudart.so.12", "map", "rest.c"))
     for caller in callers:
         listed = attempt("nm", ["nm", "-u", caller]) if caller.endswith(".o") else attempt("nm", ["nm", "-D", "-u", caller])
@@ -246,7 +248,7 @@ PACKAGES = {"libmimalloc.so*": "libmimalloc2.0", "libjemalloc.so*": "libjemalloc
 
 
 def build(options):
-    """{program: (where it is from, or None; why it is not here, or None)}."""
+    """Returns {program: (its origin or None, the reason why it is missing or None)}."""
     os.makedirs(BUILD, exist_ok=True)
     build_common()
     had = {}

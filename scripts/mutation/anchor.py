@@ -1,6 +1,6 @@
-"""Where a row of `table`, `explained` or ../coverage.explained belongs: a function by its name, wherever its file lies, and a place in it.
+"""Finds the place of a row of `table`, `explained` or ../coverage.explained: a function in any file, and a place in it.
 
-A function whose name is another one's too is said with its file: `guard.c validate`, or `decorators/guard.c validate`.
+If several functions have the same name, the row names the file too: `guard.c validate`, or `decorators/guard.c validate`.
 """
 import collections
 import os
@@ -14,11 +14,11 @@ CHANGE = re.compile(r"(?:\S+ => \S+|drop (?:!|(?:call|set|count) \S.*?)|never if
 
 
 class Unfit(Exception):
-    """A row that does not fit the tree any more."""
+    """A row no longer fits the tree."""
 
 
 class Tree:
-    """The functions of the library and the replay as they are in one tree."""
+    """The functions of the library and the replay in one tree."""
 
     def __init__(self, root, folders, endings=(".c",)):
         self.by_name, self.texts = collections.defaultdict(list), {}
@@ -46,7 +46,7 @@ class Tree:
         return found[0]
 
     def name(self, function):
-        """As `find` wants it."""
+        """Returns the shortest name that find() accepts for the function."""
         others = [other for other in self.by_name[function.name] if other.path != function.path]
         parts = function.path.split("/")
         for length in range(len(parts) + 1):
@@ -59,14 +59,14 @@ class Tree:
         return made.changes_of(function, self.texts[function.path])
 
     def change(self, function, name):
-        """The edits of the change of that name."""
+        """Returns the edits of the change with that name."""
         found = [change for change in self.changes(function) if change.name == name]
         if len(found) != 1:
             raise Unfit("%s has no change `%s`" % (function.name, name))
         return found[0].edits
 
     def replace(self, function, old, new):
-        """The edits that put a text in the place of the tokens `old`, which stand in the function once."""
+        """Returns the edits that replace the tokens `old`, which must occur exactly once in the function."""
         wanted = [token.text for token in source.tokens_of(old)]
         words = [token.text for token in function.tokens]
         found = [at for at in range(len(words) - len(wanted) + 1) if words[at:at + len(wanted)] == wanted]
@@ -77,12 +77,12 @@ class Tree:
 
 # ---- the table ----
 
-# `changes` are ("change", its name) and ("tokens", what stands there, what stands there instead).
+# `changes` are ("change", its name) and ("tokens", the old tokens, the new tokens).
 Row = collections.namedtuple("Row", "name function changes")
 
 
 def row_of(block):
-    """(the row, what is wrong with its form or None)"""
+    """Returns the row, and an error of its form or None."""
     head, *lines = block.strip().split("\n")
     name, function, changes = head.split("] ", 1)[0], None, []
     for line in lines:
@@ -105,14 +105,14 @@ def row_of(block):
 
 
 def rows_of(text):
-    """[(row, what is wrong with its form or None)] of the table."""
+    """Returns [(row, error of its form or None)] of the table."""
     found = [row_of(block) for block in re.split(r"^\[", text, flags=re.M)[1:]]
     times = collections.Counter(row.name for row, _ in found)
     return [(row, wrong or ("the name is taken twice" if times[row.name] > 1 else None)) for row, wrong in found]
 
 
 def edits_of(tree, row):
-    """(function, edits)"""
+    """Returns the function and the edits of a row."""
     function, edits = tree.find(row.function), []
     for kind, *said in row.changes:
         edits += tree.change(function, *said) if kind == "change" else tree.replace(function, *said)
@@ -122,10 +122,10 @@ def edits_of(tree, row):
     return function, edits
 
 
-# ---- what is explained ----
+# ---- explanations ----
 
 def explained(text):
-    """({"FUNCTION: CHANGE": reason}, [what is wrong with the form])"""
+    """Returns {"FUNCTION: CHANGE": reason}, and the list of malformed keys."""
     told, wrong, key = {}, [], None
     for row in text.split("\n"):
         if row.startswith(" "):

@@ -1,4 +1,4 @@
-"""Runs a program that may hang, fork or eat all memory: whatever it does, it ends, with all that it started."""
+"""Runs a program that may hang, fork or use up all memory. It is always ended, with all processes that it started."""
 import collections
 import ctypes
 import os
@@ -7,16 +7,16 @@ import signal
 import subprocess
 import time
 
-MEMORY = 4 << 30  # bytes in use by the program and what it started, together; the largest test uses a tenth of it
+MEMORY = 4 << 30  # bytes in use by the program and its children together; the largest test uses a tenth of this
 OUTPUT = 64 << 20
-LOOK = 0.1        # seconds between two looks at it
+LOOK = 0.1        # seconds between two checks of the program
 PR_SET_PDEATHSIG = 1
 LIBC = ctypes.CDLL(None)
 Ended = collections.namedtuple("Ended", "code text seconds")
 
 
 def session_of(number):
-    """(session, bytes in use) of a process, or (0, 0): it has ended."""
+    """Returns (session, bytes in use) of a process, or (0, 0) if it has ended."""
     try:
         with open("/proc/%s/stat" % number, encoding="utf-8", errors="replace") as file:
             fields = file.read().rpartition(")")[2].split()
@@ -26,7 +26,7 @@ def session_of(number):
 
 
 def members(session):
-    """{process: bytes in use}"""
+    """Returns {process: bytes in use} of a session."""
     found = {}
     for name in os.listdir("/proc"):
         if name.isdigit():
@@ -37,7 +37,7 @@ def members(session):
 
 
 def end_all(session):
-    """One that is forked while the others end is met by the next round."""
+    """Kills all processes of a session. A process that is forked during one round is killed in the next."""
     while True:
         alive = [number for number in members(session) if number != session]
         if not alive:
@@ -51,7 +51,7 @@ def end_all(session):
 
 
 def watch(process, log, seconds):
-    """(what wait4 says of its end, or None; why it has to be stopped, or None)"""
+    """Returns the result of wait4() or None, and the reason to stop the program or None."""
     deadline, pause = time.monotonic() + seconds, 0.002
     while True:
         ended = os.wait4(process, os.WNOHANG)
@@ -69,16 +69,16 @@ def watch(process, log, seconds):
 
 
 def limit():
-    """In the program, before it begins: no core, and it ends with whoever runs it."""
+    """Runs in the child before the program starts. It disables core files, and makes the child end with its parent."""
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     LIBC.prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
 
 
 def run(words, folder, seconds, environment=None):
-    """Ended(its exit code, None when it was stopped; what it wrote, or why it was stopped; the seconds of processors it took).
+    """Returns Ended(exit code, or None if it was stopped; output, or the reason of the stop; processor seconds).
 
-    The memory in use is watched: a limit of the address space (ulimit -v) would end every program, as the simulated device and the
-    sanitizers reserve hundreds of GiB that they never touch.
+    It limits the memory in use, not the address space (ulimit -v). The simulated device and the sanitizers reserve hundreds of
+    GiB that they never touch, so such a limit would end every program.
     """
     log = os.path.join(folder, "output")
     with open(log, "wb") as output:

@@ -1,4 +1,4 @@
-"""The copy of the tree, and builds of it in which one file is replaced: a mutant costs one compilation and few links."""
+"""The copy of the tree, and builds of it with one replaced file. So a mutant costs one compilation and few links."""
 import collections
 import json
 import os
@@ -13,7 +13,7 @@ ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)
 WORK = os.path.join(ROOT, "build", "mutants")
 TREE = os.path.join(WORK, "tree")
 COMMAND = "strata"
-STRICT = "-Werror=implicit-function-declaration"  # else what calls nothing would be found by the linker
+STRICT = "-Werror=implicit-function-declaration"  # otherwise calls of undeclared functions would fail only in the linker
 
 
 def read(path):
@@ -27,7 +27,7 @@ def listed(root):
 
 
 def copy_tree():
-    """What has changed since the last time; so the build there stays incremental."""
+    """Copies only files that changed since the last call, so that the build of the copy is incremental."""
     names = [name for name in listed(ROOT) if os.path.isfile(os.path.join(ROOT, name))]
     for name in names:
         source, target = os.path.join(ROOT, name), os.path.join(TREE, name)
@@ -49,14 +49,14 @@ def copy_tree():
 
 
 def refused(text):
-    """What the compiler says of a text that is no code; an empty string if it is."""
+    """Returns the messages of the compiler for a text that does not compile, or an empty string if it compiles."""
     words = ["cc", "-std=gnu17", "-fsyntax-only", "-D_GNU_SOURCE", STRICT, "-I", ROOT, "-I", os.path.join(ROOT, "include"), "-x", "c", "-"]
     done = subprocess.run(words, input=text, capture_output=True, text=True)
     return done.stderr.strip() if done.returncode != 0 else ""
 
 
 def build(name, preset):
-    """The programs of the tests, as the preset has them, in a folder of that name; the folder."""
+    """Builds the test programs with the preset in a folder of that name. Returns the folder."""
     jobs, folder = str(os.cpu_count() or 2), os.path.join(WORK, name)
     presets = {each["name"]: each for each in json.loads(read(os.path.join(TREE, "CMakePresets.json")))["configurePresets"]}
     options = ["-D%s=%s" % option for option in presets[preset]["cacheVariables"].items()]
@@ -68,18 +68,20 @@ def build(name, preset):
 
 
 def options_of_sanitizers():
-    """What .ci/run tells them."""
+    """Returns the options that .ci/run sets for the sanitizers."""
     return dict(re.findall(r"^export (\w+SAN_OPTIONS)=(\S+)$", read(os.path.join(TREE, ".ci/run")), re.M))
 
 
 def plainly():
-    """ThreadSanitizer of GCC 12 does not know the address layout that newer kernels give out at random."""
+    """Returns a command prefix that disables address randomization. ThreadSanitizer of GCC 12 fails with the layouts of newer
+    kernels."""
     words = ["setarch", os.uname().machine, "-R"]
     return words if subprocess.run(words + ["true"], stderr=subprocess.DEVNULL).returncode == 0 else []
 
 
 class Built:
-    """A build; the seconds of processors that a mutant's tests may take; what a second of the build that counts takes here."""
+    """A build. `budget` is the processor seconds that a mutant's tests may take. `pace` is its time relative to the coverage
+    build."""
 
     def __init__(self, name, preset, title, budget, pace):
         self.title, self.budget, self.pace = title, budget, pace
@@ -92,7 +94,7 @@ class Built:
             out = words.index("-o") + 1
             object_file = os.path.normpath(os.path.join(entry["directory"], words[out]))
             if not touched.NOTES.search(object_file):
-                continue  # no program that is run has this one
+                continue  # no test program links this object
             self.commands[os.path.relpath(entry["file"], TREE)].append((words, entry["directory"], object_file))
         for program in touched.PROGRAMS:
             folder = os.path.join(self.folder, "tests", program)
@@ -103,7 +105,7 @@ class Built:
         self.links[COMMAND] = (shlex.split(read(path)), self.folder)
 
     def compile(self, name, text, folder, extra=()):
-        """{object file: the one made of the text}, or None: it does not compile."""
+        """Returns {object file: its replacement, compiled from the text}, or None if it does not compile."""
         source = os.path.join(folder, os.path.basename(name))
         with open(source, "w", encoding="utf-8") as file:
             file.write(text)
@@ -133,11 +135,11 @@ class Built:
         return target
 
     def whole(self, program):
-        """The program without a mutant."""
+        """Returns the program without a mutant."""
         return os.path.join(self.links[program][1], "test_" + program)
 
     def test(self, path, chosen, folder, seconds):
-        """As bounded.run. The command that such a program runs is the one beside it, if there is one."""
+        """Runs tests with bounded.run(). If the folder has a command, the test program uses that one."""
         command, environment = os.path.join(os.path.dirname(path), COMMAND), self.environment
         if os.path.exists(command):
             environment = dict(environment, STRATA_TEST_COMMAND=command)
@@ -146,7 +148,7 @@ class Built:
 
 
 def is_equivalent(plain, name, text, folder):
-    """Whether the optimiser makes the same code and data of the text and of the file as it stands."""
+    """Returns True if the optimizer makes the same code and data from the text and from the current file."""
     codes = []
     for one in (text, read(os.path.join(TREE, name))):
         objects = plain.compile(name, one, folder, ("-O2", "-g0"))

@@ -1,26 +1,26 @@
-"""Changes of a function: by rule, at every place where an operator, a constant or a statement can be changed; or as a line names one.
+"""Changes of a function, at every place where a rule can change an operator, a constant or a statement. A line names each change:
 
     < => <=               an operator, or a constant: 0 => 1, true => false
     drop !                a negation
-    drop call NAME        a statement that does nothing but call, set or count; so are `drop set NAME` and `drop count NAME`
+    drop call NAME        a statement that only calls, sets or counts; also `drop set NAME` and `drop count NAME`
     never if              a condition that never holds
 
-Where a function has several of the same, ` #2 of 5` follows: the place among its equals, and how many they are, so that a change of the
-function that moves the places is noticed.
+If a function has several changes with one name, ` #2 of 5` follows: the number and the count of these changes. So a row does not
+fit any more if a change of the function moves the places.
 """
 import collections
 import re
 
 import source
 
-# `edits` are (begin, end, new text) of the file, in their order.
+# `edits` are (begin, end, new text) in the file, in order.
 Change = collections.namedtuple("Change", "name edits")
 
 OPERATORS = {"<": "<=", "<=": "<", ">": ">=", ">=": ">", "==": "!=", "!=": "==", "&&": "||", "||": "&&", "+": "-", "-": "+",
              "&": "|", "|": "&", "*": "/", "+=": "-=", "-=": "+=", "|=": "&=", "++": "--", "--": "++", "!": "", "<<": ">>", ">>": "<<"}
-# These stand before one operand too, and `*` in a type: with two the tree has spaces on both sides.
+# These can also have one operand, and `*` can be in a type. With two operands the code style has spaces on both sides.
 WITH_TWO = {"+", "-", "&", "*"}
-# What says that something failed, or nothing.
+# Statements with these words only report a failure, or have no effect.
 PASSED_OVER = {"strata_fail", "corrupt", "__builtin_prefetch"}
 
 
@@ -33,7 +33,7 @@ def has_two_operands(text, token):
 
 
 def instead_of(text, token):
-    """What stands there instead of an operator or a constant, or None."""
+    """Returns the replacement of an operator or a constant, or None."""
     word = token.text
     if word in OPERATORS:
         return OPERATORS[word] if word not in WITH_TWO or has_two_operands(text, token) else None
@@ -43,7 +43,8 @@ def instead_of(text, token):
 
 
 def room(own):
-    """Where a declaration says how long a text may be, as tokens: more room changes nothing that anybody could see."""
+    """Returns the tokens that set the length of a text in a declaration. They are skipped, because a longer buffer has no visible
+    effect."""
     words = [token.text for token in own]
     if "char" in words and "[" in words:
         return range(words.index("["), source.closing(own, words.index("[")) + 1)
@@ -68,7 +69,7 @@ def changes_of_statement(text, tokens, statement):
 
 
 def is_body_of_if(tokens, statement):
-    """Whether nothing but this statement stands under a condition: that never holds, is the same change."""
+    """Returns True if the statement is the whole body of an `if`. Dropping it would be the same change as `never if`."""
     return any(other.kind == "if" and other.end == statement.first for other in source.statements_of(tokens[:statement.first])) and \
         (statement.end >= len(tokens) or tokens[statement.end].text != "else")
 
@@ -82,7 +83,7 @@ def numbered(changes):
 
 
 def changes_of(function, text):
-    """All by rule, in the order in which they stand."""
+    """Returns all changes by rule, in the order of the text."""
     found = []
     for statement in source.statements_of(function.tokens):
         found += changes_of_statement(text, function.tokens, statement)

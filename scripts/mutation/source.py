@@ -1,12 +1,12 @@
-"""C as scripts/mutants and scripts/coverage name it: tokens, functions and statements, wherever they stand and however they are laid out."""
+"""A C scanner for scripts/mutants and scripts/coverage. It names functions and statements independently of place and layout."""
 import collections
 import re
 
 Token = collections.namedtuple("Token", "text begin end")  # offsets in the file
-# `begin`: of its head, an offset in the file; the tokens are those of its body, without the braces.
+# `begin` is the offset of its head in the file. The tokens are those of its body, without the braces.
 Function = collections.namedtuple("Function", "path name tokens begin")
-# kind: "if", "loop", "switch", "case", "return", "jump", "declaration" or "expression". `first` and `end` count tokens, `end` is the
-# one after it; of a statement that holds others they are those of its head.
+# kind: "if", "loop", "switch", "case", "return", "jump", "declaration" or "expression". `first` and `end` are token numbers,
+# and `end` is one past the last. For a statement that contains others they describe only its head.
 Statement = collections.namedtuple("Statement", "kind first end")
 
 TOKEN = re.compile(r"""(?P<passed>\s+|/\*.*?\*/|//[^\n]*|^[ \t]*\#(?:\\\n|[^\n])*)
@@ -14,7 +14,7 @@ TOKEN = re.compile(r"""(?P<passed>\s+|/\*.*?\*/|//[^\n]*|^[ \t]*\#(?:\\\n|[^\n])
                       |[A-Za-z_]\w*|\.?\d(?:[eEpP][+-]|[\w.])*
                       |<<=|>>=|\.\.\.|->|\+\+|--|&&|\|\||[-+*/%&|^<>=!]=|<<|>>|.""", re.X | re.M | re.S)
 CLOSES = {"(": ")", "[": "]", "{": "}"}
-LOOPS = re.compile(r"for|while|[A-Z_]*EACH[A-Z_]*")  # the last are macros
+LOOPS = re.compile(r"for|while|[A-Z_]*EACH[A-Z_]*")  # the last alternative is for macros
 JUMPS = ("break", "continue", "goto")
 TYPE_WORDS = {"static", "const", "struct", "union", "enum", "unsigned", "signed", "_Atomic", "volatile", "register", "extern"}
 ASSIGNS = {"=", "+=", "-=", "*=", "/=", "%=", "&=", "|=", "^=", "<<=", ">>="}
@@ -29,7 +29,7 @@ def tokens_of(text):
 
 
 def closing(tokens, at):
-    """The number of the token that closes the bracket at `at`."""
+    """Returns the number of the token that closes the bracket at `at`."""
     depth = 0
     for number in range(at, len(tokens)):
         depth += (tokens[number].text in CLOSES) - (tokens[number].text in CLOSES.values())
@@ -39,7 +39,7 @@ def closing(tokens, at):
 
 
 def name_of(heading):
-    """The name of the function whose heading these tokens are, or None: they are something else."""
+    """Returns the name of the function with this heading, or None if the tokens are no function heading."""
     if not heading or heading[-1].text != ")" or any(token.text in ASSIGNS for token in heading):
         return None
     at = 0
@@ -88,7 +88,7 @@ def simple_end(tokens, at):
 
 
 def statements_of(tokens):
-    """Every statement of a body, outer before inner."""
+    """Returns every statement of a body, outer before inner."""
     found, at = [], 0
     while at < len(tokens):
         text = tokens[at].text
@@ -113,7 +113,7 @@ def statements_of(tokens):
 
 
 def joined(tokens):
-    """The tokens as one text, words apart."""
+    """Returns the tokens as one text, with spaces between words."""
     out = ""
     for token in tokens:
         out += (" " if out and re.match(r"\w", token.text) and re.match(r"\w", out[-1]) else "") + token.text
@@ -121,7 +121,7 @@ def joined(tokens):
 
 
 def told(tokens, statement):
-    """What a statement is called: "loop", "return STRATA_E_LIMIT", "call strata_lock", "set *hint", "count domain->epoch"."""
+    """Returns the name of a statement: "loop", "return STRATA_E_LIMIT", "call strata_lock", "set *hint", "count domain->epoch"."""
     own = tokens[statement.first:statement.end]
     words = [token.text for token in own]
     if statement.kind == "return":

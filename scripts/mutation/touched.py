@@ -1,4 +1,5 @@
-"""Which tests reach which lines: every suite of the coverage build is run once, or each test of a slow one, and gcov lists its lines."""
+"""Measures the lines that each test reaches. It runs every suite of the coverage build once, or each test of a slow suite, and
+reads the lines from gcov."""
 import concurrent.futures
 import functools
 import json
@@ -9,31 +10,32 @@ import subprocess
 
 import bounded
 
-# The programs whose tests may kill a mutant.
+# Programs with tests that may kill a mutant.
 PROGRAMS = ["platform", "sim", "trace", "cuda", "mechanism", "allocation", "async", "graphs", "strategy", "config", "outside", "decorators",
             "recorder", "records", "ranges", "planning", "replay", "facade", "chunked", "naive", "bfc", "caching", "checker", "peers", "torture", "mutated", "security",
             "fuzz", "tools", "conformance", "share", "pause", "doors"]
-# Those whose tests do not: the rules of the house, the installed package, the C++ headers and the real GPU reach no line that others do
-# not, one test of test_failures runs a program thousands of times, and the modules are loaded by others.
+# Programs that are not used. The house rules, the installed package, the C++ headers and the real GPU reach no additional
+# lines. One test of test_failures runs a program thousands of times. Other tests load the modules.
 LEFT_OUT = ["house", "install", "gpu", "cpp", "failures", "modules", "python"]
-# Suites of these are never measured test by test: there is one for every layer, of many small tests.
+# Suites of these programs are never measured test by test, because each layer has a suite of many small tests.
 BY_SUITE = {"conformance"}
-# These run the command too.
+# These programs run the command too.
 BY_COMMAND = {"tools", "security"}
-# What is mutated: the library, and the replay, whose figures every decision rests on. lab/conform/, programs/, lab/torture/ and lab/tools/ are left out:
-# they are instruments, which plant faults of their own in what they measure (tests/mutated, tests/checker), and what they print. So is
-# doors/preload/, which runs inside other programs.
+# The mutated folders: the library, and the replay, because every decision depends on its metrics. lab/conform/, programs/,
+# lab/torture/ and lab/tools/ are left out. They are instruments and printing code. Instruments insert their own faults into the
+# code that they measure (tests/mutated, tests/checker). The folder doors/preload/ is left out because it runs inside other
+# programs.
 WATCHED = ("platform/", "trace/", "allocation/", "planning/", "strategy/", "config/", "facade/", "lab/trace/", "lab/replay/",
            "doors/common/")
-# Where the compiler leaves its notes of those: the folders' own objects, and the sources that a test program borrows.
+# Folders of the compiler's notes (.gcno) for them: the object folders, and sources that a test program compiles itself.
 NOTES = re.compile(r"/(?:strata_(?:%s)\.dir|test_\w+\.dir/__)(?:/|$)" % "|".join(folder.strip("/").replace("/", "_") for folder in WATCHED))
 LONGEST = 120
-QUICK = 1.0  # seconds of a suite that is measured as a whole
+QUICK = 1.0  # max seconds of a suite that is measured as a whole
 KEEP_EVERY = 50  # units
 
 
 def unnamed_programs(root):
-    """The programs of tests that are in neither list."""
+    """Returns the test programs that are in neither list."""
     folders = sorted(os.listdir(os.path.join(root, "tests")))
     return [name for name in folders if name not in PROGRAMS + LEFT_OUT
             and os.path.exists(os.path.join(root, "tests", name, "CMakeLists.txt"))]
@@ -41,7 +43,7 @@ def unnamed_programs(root):
 
 @functools.lru_cache(None)
 def name_in_tree(path, root):
-    """The file of the tree that gcov means: a compiler cache may have made its path relative to anywhere."""
+    """Returns the file of the tree for a path from gcov. A compiler cache may have made the path relative to any folder."""
     parts = os.path.normpath(path).split("/")
     for at in range(len(parts)):
         name = "/".join(parts[at:])
@@ -51,7 +53,7 @@ def name_in_tree(path, root):
 
 
 def suites_of(path):
-    """{the filter of a suite: the filters of its tests} of a program."""
+    """Returns {filter of a suite: filters of its tests} of a program."""
     listed = subprocess.run([path, "--gtest_list_tests"], capture_output=True, text=True, check=True).stdout
     suite, suites = "", {}
     for line in listed.splitlines():
@@ -64,7 +66,7 @@ def suites_of(path):
 
 
 class Worker:
-    """A folder for the counts of one run at a time; gcov wants the notes (.gcno) beside them."""
+    """A folder for the counts of one run at a time. gcov needs the notes (.gcno) in the same folder."""
 
     def __init__(self, build, folder):
         self.folder = folder
@@ -83,7 +85,7 @@ class Worker:
             os.unlink(file)
         environment = dict(os.environ, GCOV_PREFIX=self.folder, GTEST_BRIEF="1")
         ended = bounded.run([path, "--gtest_filter=" + chosen], self.folder, LONGEST, environment)
-        # Without the start, and the writing of the counts at the end; and however busy the machine is.
+        # The time of GoogleTest excludes the start and the writing of the counts. The processor time bounds it on a busy machine.
         own = re.search(r"ran\. \((\d+) ms total\)", ended.text)
         seconds = min(int(own.group(1)) / 1000, ended.seconds) if own else ended.seconds
         lines = {}
@@ -100,8 +102,8 @@ class Worker:
 
 
 def measure(root, build, work, workers, known, keep):
-    """{"program filter": {"seconds", "lines": {file: [numbers]}}} of every test that passes; those known stay as they are. What is
-    found is handed to keep() now and then, so that a measuring that is stopped goes on where it was."""
+    """Returns {"program filter": {"seconds", "lines": {file: [numbers]}}} of every test that passes. Known tests are not measured
+    again. keep() gets the results from time to time, so that a stopped measurement can continue."""
     jobs = []
     for program in PROGRAMS:
         path = os.path.join(build, "tests", program, "test_" + program)
@@ -123,7 +125,7 @@ def measure(root, build, work, workers, known, keep):
     def one(job):
         program, path, suite, tests = job
         whole = reached(program, path, suite)
-        # A mutant runs all tests of a unit, so a slow suite is measured test by test. So is one of which a test fails anyway.
+        # A mutant runs all tests of a unit, so a slow suite is measured test by test. So is a suite with a failing test.
         apart = program not in BY_SUITE and len(tests) > 1 and (whole["seconds"] > QUICK or not whole["passed"])
         units = {chosen: reached(program, path, chosen) for chosen in tests} if apart else {suite: whole}
         before = len(found)
