@@ -13,7 +13,7 @@
 #include "facade/registry/facade.h"
 #include "platform/cuda/cuda.h"
 
-static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER; /* one thread opens or closes at a time */
+static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER; /* held while a thread opens or closes the door */
 static strata_door_t *_Atomic door;
 static _Atomic bool over; /* true if Strata serves nothing any more, because the process ends or the strategy is wrong */
 static _Atomic uint64_t inside; /* calls that use a door */

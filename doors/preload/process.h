@@ -7,8 +7,8 @@
 #include "doors/common/door.h"
 #include "doors/preload/table.h"
 
-/* Begins a call that Strata may serve. Returns NULL if the real function must serve it: inside Strata, inside a real function,
- * without a device or a valid strategy, and at the end of the process. Each begin that returns a door needs one end. */
+/* Begins a call that Strata may serve. Returns NULL if the real function must serve it. That is so inside Strata, inside a real
+ * function, without a device or a valid strategy, and at the end of the process. Each begin that returns a door needs one end. */
 strata_door_t *strata_process_begin(void);
 void strata_process_end(void);
 /* Like strata_process_begin(), but never opens the door. For frees and statistics, which need no door before the first request. */

@@ -141,7 +141,7 @@ STRATA_DOOR void strata_torch_pool_name(int device, uint64_t number, unsigned lo
 
 /* ---- figures ---- */
 
-/* Count a block after its allocation, and before its free. In this order no sum exceeds the reserved bytes. */
+/* Add a block to the figures after its allocation, or remove it before its free. In this order no sum exceeds the reserved bytes. */
 STRATA_DOOR void strata_torch_came(int device, const strata_block_t *block);
 STRATA_DOOR void strata_torch_goes(int device, const strata_block_t *block);
 /* Returns the figures of the number and of the bytes of a device's blocks. Peaks are exact. Returns 1 if the device does not

@@ -96,7 +96,7 @@ class Pinned final : public at::HostAllocator {
 };
 
 Pinned &pinned() {
-    static Pinned *one = new Pinned; /* tensors outlive every static */
+    static Pinned *one = new Pinned; /* never destroyed, because tensors outlive every static */
     return *one;
 }
 

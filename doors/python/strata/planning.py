@@ -20,7 +20,7 @@ __all__ = ["Buffer", "Dependencies", "Line", "Plan", "check", "dependencies", "l
 
 
 class Buffer(NamedTuple):
-    """A buffer that lives in [lower, upper) of logical time.
+    """A buffer that is live in [lower, upper) of logical time.
 
     Attributes:
         size: bytes; a buffer of 0 bytes takes no memory.
