@@ -26,7 +26,7 @@ install(FILES ${CMAKE_BINARY_DIR}/strata.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/
 
 # The presets are embedded in the library. The files are installed as documentation, and as templates for new strategies.
 install(DIRECTORY strategy/presets DESTINATION ${CMAKE_INSTALL_DATADIR}/strata FILES_MATCHING PATTERN "*.yaml")
-# As in the tree, so that what the pages name of each other is there, and their commands can be tried.
+# These folders are as in the tree, so that links between pages and the commands in them work.
 install(DIRECTORY docs examples DESTINATION ${CMAKE_INSTALL_DOCDIR} FILES_MATCHING PATTERN "*.md" PATTERN "*.svg" PATTERN "*.c"
         PATTERN "*.cpp")
 install(DIRECTORY traces DESTINATION ${CMAKE_INSTALL_DOCDIR} FILES_MATCHING PATTERN "*.md" PATTERN "NOTICE"
