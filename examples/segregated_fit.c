@@ -1,16 +1,13 @@
 /* A cache written outside Strata's tree: segregated fit. Free blocks are in lists by size, four lists for each power of two. A
  * bit for each list is set if it has blocks. A request searches the list of its own size for a block that fits. If there is none,
- * it takes the first block of the next list that has one, since all blocks there fit.
- *
+ * it takes the first block of the next list that has one, since all blocks there fit. Build and test it with
  *     cc -O2 -shared -fPIC segregated_fit.c $(pkg-config --cflags strata) -o libsegregated_fit.so
- *     strata conform ./libsegregated_fit.so
- *     strata torture --layers ./libsegregated_fit.so
+ *     strata conform ./libsegregated_fit.so && strata torture --layers ./libsegregated_fit.so
  *
- * A strategy beside the object names it:   load: [./libsegregated_fit.so]
- *                                          stack: [retry, stream_safe, segregated_fit: {chunk_size: 20MiB}, system]
+ * A strategy beside the object: load: [./libsegregated_fit.so]
+ *                               stack: [retry, stream_safe, segregated_fit: {chunk_size: 20MiB}, system]
  *
- * strata_chunked_*() handles chunks, growth, splitting and coalescing. This file is the index of free blocks.
- */
+ * strata_chunked_*() handles chunks, growth, splitting and coalescing. This file is the index of free blocks. */
 #include <stddef.h>
 #include <strata/layer.h>
 
@@ -21,8 +18,7 @@ typedef struct options {
 } options_t;
 
 static const strata_option_row_t option_rows[] = {
-    {"chunk_size", STRATA_OPTION_SIZE, offsetof(options_t, chunk_size), "20MiB", UNIT, 1ull << 40, NULL,
-     "the least that is asked from below"},
+    {"chunk_size", STRATA_OPTION_SIZE, offsetof(options_t, chunk_size), "20MiB", UNIT, 1ull << 40, NULL, "smallest growth"},
     {0},
 };
 
@@ -45,14 +41,13 @@ static uint32_t list_of(uint64_t size) {
     return (power - UNIT_BITS) * 4 + (uint32_t)(size >> (power - 2) & 3);
 }
 
-/* Returns the next list from `list` on that has blocks, or LISTS. */
+/* Returns the first list from `list` on that has blocks, or LISTS. */
 static uint32_t next_filled(const segregated_fit_t *self, uint32_t list) {
-    if (list >= LISTS) return LISTS;
-    uint64_t bits = self->filled[list / 64] >> list % 64 << list % 64;
-    for (uint32_t word = list / 64;; bits = self->filled[word]) {
-        if (bits) return word * 64 + (uint32_t)__builtin_ctzll(bits);
-        if (++word == WORDS) return LISTS;
+    for (; list < LISTS; list = (list / 64 + 1) * 64) {
+        uint64_t bits = self->filled[list / 64] >> list % 64;
+        if (bits) return list + (uint32_t)__builtin_ctzll(bits);
     }
+    return LISTS;
 }
 
 static void insert(strata_layer_t *base, strata_record_t *block) {
@@ -94,38 +89,32 @@ static strata_status_t validate(strata_layer_t *base, uint32_t blocks, uint64_t 
     segregated_fit_t *self = (segregated_fit_t *)base;
     uint32_t count = 0;
     for (uint32_t list = next_filled(self, 0); list < LISTS; list = next_filled(self, list + 1))
-        for (uint32_t slot = self->first[list]; slot && count <= blocks; slot = strata_record_at(base, slot)->bin_next) {
+        for (uint32_t slot = self->first[list]; slot && count <= blocks; slot = strata_record_at(base, slot)->bin_next, count++)
             if (list_of(strata_record_at(base, slot)->size) != list)
-                return strata_fail(STRATA_E_CORRUPT, 0, "segregated_fit: a block stands in another list than its size's");
-            count++;
-        }
+                return strata_fail(STRATA_E_CORRUPT, 0, "segregated_fit: a block is in the list of another size");
     if (count == blocks && self->bytes == bytes) return STRATA_OK;
-    return strata_fail(STRATA_E_CORRUPT, 0, "segregated_fit: the lists are not of all free blocks");
+    return strata_fail(STRATA_E_CORRUPT, 0, "segregated_fit: the lists do not hold all free blocks");
 }
 
-static const strata_chunked_policy_t policy = {
-    .struct_size = sizeof policy,
-    .unit = UNIT,
-    .joins_chunks = true,
-    .insert = insert,
-    .remove = take_out,
-    .find = find,
-    .growth = growth,
-    .validate = validate,
-};
+static const strata_chunked_policy_t policy = {.struct_size = sizeof policy,
+                                               .unit = UNIT,
+                                               .joins_chunks = true,
+                                               .insert = insert,
+                                               .remove = take_out,
+                                               .find = find,
+                                               .growth = growth,
+                                               .validate = validate};
 
 static strata_status_t create(strata_layer_t *base) { return strata_chunked_create(base, &policy); }
 
-static const strata_layer_type_t segregated_fit_type = {
-    .struct_size = sizeof(strata_layer_type_t),
-    .name = "segregated_fit",
-    .doc = "free blocks in lists by size, four for each power of two",
-    .state_size = sizeof(segregated_fit_t),
-    .options_size = sizeof(options_t),
-    .options = option_rows,
-    .stats = figure_rows,
-    .create = create,
-    STRATA_CHUNKED_OPERATIONS,
-};
+static const strata_layer_type_t segregated_fit_type = {.struct_size = sizeof(strata_layer_type_t),
+                                                        .name = "segregated_fit",
+                                                        .doc = "free blocks in lists by size, four for each power of two",
+                                                        .state_size = sizeof(segregated_fit_t),
+                                                        .options_size = sizeof(options_t),
+                                                        .options = option_rows,
+                                                        .stats = figure_rows,
+                                                        .create = create,
+                                                        STRATA_CHUNKED_OPERATIONS};
 
 STRATA_LAYERS(&segregated_fit_type);
