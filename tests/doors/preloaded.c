@@ -267,10 +267,10 @@ TEST(run_command, a_program_that_changes_its_user_is_named_before) {
     EXPECT_EQ(system(arguments), 0);
 }
 
-/* The table of docs/preload.md is the command's. */
+/* The table of docs/integrations.md is the command's. */
 TEST(run_command, the_page_has_the_table) {
     const char *table = ran("--table", 0);
-    FILE *file = fopen(STRATA_SOURCE_DIR "/docs/preload.md", "r");
+    FILE *file = fopen(STRATA_SOURCE_DIR "/docs/integrations.md", "r");
     static char page[65536];
     ASSERT_TRUE(file);
     page[fread(page, 1, sizeof page - 1, file)] = '\0';

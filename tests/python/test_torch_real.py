@@ -112,8 +112,8 @@ def test_a_graph_has_a_pool_of_its_own(run):
 
 
 def test_what_still_raises_is_what_the_page_says(run):
-    """docs/pytorch.md lists these calls in its table of the pluggable door."""
-    page = (SOURCE / "docs" / "pytorch.md").read_text()
+    """docs/integrations.md lists these calls in its table of both doors."""
+    page = (SOURCE / "docs" / "integrations.md").read_text()
     for call, said in results(run, "torch_pluggable.py")["raises"].items():
         assert said.startswith("RuntimeError: "), f"{call}: {said}"
         assert f"`{call}" in page, call
