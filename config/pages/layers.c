@@ -196,66 +196,70 @@ static void layer_as_section(const strata_layer_type_t *type, FILE *out) {
     table_of_figures(type, out);
 }
 
-/* Writes the matrix cell for `upper` directly above `lower`. */
-static void pair_text(const strata_layer_type_t *upper, const strata_layer_type_t *lower, char *text, size_t capacity) {
-    static const char *const why[] = {[STRATA_CLASH_BELOW_SOURCE] = "no: a source ends the stack",
-                                      [STRATA_CLASH_WAITS] = "no: a wait under a lock",
-                                      [STRATA_CLASH_SHARED_LOCK] = "no: a shared lock on every hit",
-                                      [STRATA_CLASH_NARROW] = "no: shared above one per stream",
-                                      [STRATA_CLASH_UNSEEN] = "no: owners change unseen"};
-    char missing[256];
+static const char *const clash_reasons[] = {[STRATA_CLASH_WAITS] = "a wait under a lock",
+                                            [STRATA_CLASH_SHARED_LOCK] = "a shared lock on every hit",
+                                            [STRATA_CLASH_NARROW] = "shared above one per stream",
+                                            [STRATA_CLASH_NEEDS] = "a missing trait",
+                                            [STRATA_CLASH_UNSEEN] = "owners change unseen"};
+
+/* Returns why `upper` may not be directly above `lower`. A trait that the lower layer passes on from further down is not missing. */
+static strata_clash_t clash_of(const strata_layer_type_t *upper, const strata_layer_type_t *lower) {
     uint32_t given = strata_traits_above(lower, 0);
     strata_scope_t scope = strata_scope_of(upper, NULL);
     strata_clash_t clash = strata_clash_of_neighbours(upper, scope, lower, given);
-    if (clash == STRATA_CLASH_NONE) {
-        snprintf(text, capacity, "yes");
-    } else if (clash != STRATA_CLASH_NEEDS) {
-        snprintf(text, capacity, "%s", why[clash]);
-    } else {
-        /* Another layer further down may give the trait if the lower one passes it on. */
-        bool passed = (upper->needs & ~(given | lower->passes)) == 0 &&
-                      strata_clash_of_pair(upper, scope, lower) == STRATA_CLASH_NONE;
-        strata_traits_text(upper->needs & ~given, ", ", missing, sizeof missing);
-        snprintf(text, capacity, "%s %s", passed ? "with" : "no:", missing);
-    }
+    bool passed = clash == STRATA_CLASH_NEEDS && (upper->needs & ~(given | lower->passes)) == 0 &&
+                  strata_clash_of_pair(upper, scope, lower) == STRATA_CLASH_NONE;
+    return passed ? STRATA_CLASH_NONE : clash;
 }
 
-static void matrix(FILE *out) {
-    const strata_layer_type_t *upper, *lower;
-    char text[300];
-    fprintf(out, "| above \\ below |");
-    for (size_t i = 0; (lower = strata_layer_at(i)); i++) fprintf(out, " %s |", lower->name);
-    fprintf(out, "\n|---|");
-    for (size_t i = 0; strata_layer_at(i); i++) fprintf(out, "---|");
-    fprintf(out, "\n");
-    for (size_t i = 0; (upper = strata_layer_at(i)); i++) {
-        fprintf(out, "| **%s** |", upper->name);
-        for (size_t j = 0; (lower = strata_layer_at(j)); j++) {
-            pair_text(upper, lower, text, sizeof text);
-            fprintf(out, " %s |", text);
-        }
-        fprintf(out, "\n");
+/* Writes the names of the layers whose clash below `upper` is this one. Returns their number. */
+static size_t list_below(const strata_layer_type_t *upper, strata_clash_t clash, FILE *out) {
+    const strata_layer_type_t *lower;
+    size_t count = 0;
+    for (size_t i = 0; (lower = strata_layer_at(i)); i++)
+        if (clash_of(upper, lower) == clash && ++count && out) fprintf(out, "%s%s", count > 1 ? ", " : "", lower->name);
+    return count;
+}
+
+/* Writes the shorter list: the layers that may be directly below `upper`, or those that may not, with the reasons. */
+static void line_of_orders(const strata_layer_type_t *upper, FILE *out) {
+    size_t all = 0, allowed = list_below(upper, STRATA_CLASH_NONE, NULL);
+    while (strata_layer_at(all)) all++;
+    if (allowed == 0) return; /* a source */
+    fprintf(out, "| `%s` | %s", upper->name, allowed == all ? "any layer" : allowed * 2 < all ? "only " : "all but ");
+    if (allowed * 2 < all) list_below(upper, STRATA_CLASH_NONE, out);
+    for (size_t clash = 0, groups = 0; allowed * 2 >= all && clash < sizeof clash_reasons / sizeof *clash_reasons; clash++) {
+        if (!clash_reasons[clash] || list_below(upper, (strata_clash_t)clash, NULL) == 0) continue;
+        fputs(groups++ ? "; " : "", out);
+        list_below(upper, (strata_clash_t)clash, out);
+        fprintf(out, " (%s)", clash_reasons[clash]);
     }
+    fprintf(out, " |\n");
+}
+
+static void table_of_orders(FILE *out) {
+    const strata_layer_type_t *upper;
+    fprintf(out, "| layer | may be directly above |\n|---|---|\n");
+    for (size_t i = 0; (upper = strata_layer_at(i)); i++) line_of_orders(upper, out);
 }
 
 static const char introduction[] =
     "# Layers\n\n"
     "<!-- Made by `strata layers --markdown`; a test compares. Changes belong to the layers' option rows. -->\n\n"
-    "A stack is a list of layers, the outermost first; a source ends it, or a router, which has several stacks below it.\n"
-    "A layer says what it needs of the layers below it and what it gives to the one above; a router passes on what all of\n"
-    "its stacks give.\n\n";
+    "A stack is a list of layers, the outermost first. It ends with a source, or with a router, which has several stacks\n"
+    "below it. A layer has needs, which the layers below must meet, and traits that it gives to the layer above. A router\n"
+    "passes on the traits that all of its stacks give.\n\n";
 static const char about_orders[] =
-    "\n## Who may stand above whom\n\n"
-    "Each row is for the layer directly above, each column for the one below it. \"with x\": if a layer further down gives\n"
-    "x. A layer that waits stands below no layer that holds a lock, at any distance. At most %d layers stand from the top\n"
-    "to the first cache or source, and from below a cache to the next one, both included.\n\n";
+    "\n## Legal orders\n\n"
+    "A trait may also be given by a layer further down, if the layers between pass it on. A layer that waits is never below\n"
+    "a layer that holds a lock, at any distance. There are at most %d layers from the top to the first cache or source, and\n"
+    "from below a cache to the next one, both included.\n\n";
 static const char about_options[] =
     "\n## Options and figures\n\n"
-    "Sizes carry units (B, KiB, MiB, GiB, TiB; a bare number counts bytes; `unlimited`), times too (ns, us, ms, s; `never`).\n"
-    "The values of a router's branches are options whose names end in a number; a strategy file sets them in the routes,\n"
-    "without the number ([strategy.md](strategy.md)).\n"
-    "\nFigures are what a layer counts for itself: strata_layer_figures(), `strata stats` and the out-of-memory report tell\n"
-    "them.\n";
+    "Sizes have units (B, KiB, MiB, GiB, TiB; a bare number counts bytes; `unlimited`), and so do times (ns, us, ms, s;\n"
+    "`never`). The values of a router's branches are options whose names end in a number. A strategy file sets them in the\n"
+    "routes, without the number ([strategy.md](strategy.md)).\n"
+    "\nFigures are a layer's own counts, shown by strata_layer_figures(), `strata stats` and the out-of-memory report.\n";
 
 static void as_markdown(FILE *out) {
     const strata_layer_type_t *type;
@@ -263,7 +267,7 @@ static void as_markdown(FILE *out) {
     table_of_layers(out);
     table_of_traits(out);
     fprintf(out, about_orders, STRATA_ROUTE_LAYERS);
-    matrix(out);
+    table_of_orders(out);
     fputs(about_options, out);
     for (size_t i = 0; (type = strata_layer_at(i)); i++) layer_as_section(type, out);
 }
