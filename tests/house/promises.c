@@ -1,4 +1,4 @@
-/* What docs/promises.md, docs/security.md and docs/peers-tests.md name is there. A row is | rule | name, ... |, with one name at least: a
+/* What docs/promises.md, docs/security.md and docs/peers.md name is there. A row is | rule | name, ... |, with one name at least: a
  * suite, or a test of the peers' as suite.name. */
 #include <ctype.h>
 #include <stdio.h>
@@ -84,7 +84,7 @@ static void expect_named(const char *path, bool peers) {
 
 TEST(house, promises_name_suites_that_exist) { expect_named("docs/promises.md", false); }
 TEST(house, what_is_promised_of_security_names_suites_that_exist) { expect_named("docs/security.md", false); }
-TEST(house, tests_of_peers_are_named_and_exist) { expect_named("docs/peers-tests.md", true); }
+TEST(house, tests_of_peers_are_named_and_exist) { expect_named("docs/peers.md", true); }
 
 TEST(house, promises_rule_can_fail) {
     static report_t report;
