@@ -1,4 +1,4 @@
-/* Programs worked out by hand from the rules of the peer (docs/planning.md draws them): what `reuse` makes of every line. */
+/* Programs worked out by hand from the rules of the peer (docs/planning.md shows some): what `reuse` makes of every line. */
 #include <stdio.h>
 
 #include "platform/status.h"

@@ -1,4 +1,4 @@
-/* Graphs worked out by hand from the rules of the peer (docs/planning.md draws them): where `tree` puts each buffer. */
+/* Graphs worked out by hand from the rules of the peer (docs/planning.md shows some): where `tree` puts each buffer. */
 #include "planning/planners/forest.h"
 #include "platform/status.h"
 #include "tests/planning/plans.h"
