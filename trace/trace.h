@@ -1,4 +1,4 @@
-/* Traces: the requests of a program to its allocator, row by row. The format is docs/trace-format.md.
+/* Traces: the requests of a program to its allocator, row by row. The format is docs/records.md.
  * Recordings of other tools are read as the same rows (docs/records.md).
  *
  * Every reading function treats the file as hostile. Lengths, counts and sums are bounded. An error is

@@ -1,5 +1,5 @@
 /* Groups that are paused: they serve no requests while their memory is returned to the device and restored
- * (docs/pause.md). Frees, borrows and notes still work. */
+ * (docs/sharing.md). Frees, borrows and notes still work. */
 #ifndef STRATA_ALLOCATION_PAUSED_H
 #define STRATA_ALLOCATION_PAUSED_H
 

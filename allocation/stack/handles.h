@@ -18,7 +18,7 @@ typedef struct strata_held {
     strata_physical_t physical;
 } strata_held_t;
 
-/* What a source does while its memory is taken away from it and brought back (docs/pause.md). One thread at a time chooses, does one
+/* What a source does while its memory is taken away from it and brought back (docs/sharing.md). One thread at a time chooses, does one
  * of the two, and settles. Frees of what is chosen wait for that. */
 typedef struct strata_pausing {
     /* Marks the handles that [address, address + size) lies in: one that is wanted, or one that stays whatever else is wanted of it.

@@ -1,5 +1,5 @@
 /* The table of the functions of the CUDA runtime and driver that the preloaded library interposes, with the treatment of each.
- * docs/preload.md shows it (`strata run --table`). Calls of all other functions of CUDA bypass the library.
+ * docs/integrations.md shows it (`strata run --table`). Calls of all other functions of CUDA bypass the library.
  *
  *   SERVED     Strata serves the call. If it cannot (it is out of memory or closed, or the request is not for it), or if the
  *              address is not Strata's, the real function is called and the program gets its result.

@@ -20,7 +20,7 @@
  *
  *     cc -O2 -shared -fPIC mine.c $(pkg-config --cflags strata) -o libmine.so
  *     strata conform ./libmine.so              docs/conform.md
- *     strata torture --layers ./libmine.so     docs/torture.md
+ *     strata torture --layers ./libmine.so     docs/testing.md
  *
  * A strategy names the object and the layer: `load: [./libmine.so]` and `stack: [stream_safe, mine, system]`.
  *

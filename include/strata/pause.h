@@ -1,5 +1,5 @@
 /* Gives memory back to the device for a while, as the sleep mode of inference engines and of programs that train and serve in
- * turn. This header is part of strata/strata.h. docs/pause.md describes the design, and examples/pause.c is a complete program.
+ * turn. This header is part of strata/strata.h. docs/sharing.md describes the design, and examples/pause.c is a complete program.
  *
  *     strata_pause_options_t weights = {.struct_size = sizeof weights, .pool = w, .contents = STRATA_PAUSE_PINNED};
  *     strata_pause_options_t cache = {.struct_size = sizeof cache, .pool = k, .contents = STRATA_PAUSE_DROP};

@@ -1,5 +1,5 @@
 /* Measures the memory that a server holds between its bursts under `idle:`, and the cost of the next burst
- * (docs/idle.md).
+ * (docs/virtual-memory.md).
  *
  *     lab/bench/idle [--strategy PRESET] [--json]     PRESET: strata. Runs the same program without and with
  *                                                     `idle: {after: 1s, keep: 10%}`, by the clock of a simulated H100

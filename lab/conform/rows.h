@@ -1,5 +1,5 @@
 /* The conformance rows of another library of composable resources (RMM), written from scratch;
- * docs/peers-tests.md lists them. */
+ * docs/peers.md lists them. */
 #ifndef STRATA_CONFORM_ROWS_H
 #define STRATA_CONFORM_ROWS_H
 

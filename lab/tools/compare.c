@@ -467,7 +467,7 @@ const strata_command_t strata_command_report = {
     .example = "--device sim:h100 --strategy pytorch --strategy mine.yaml -o mine.html run.csv.gz",
     .more =
         "Replays each trace under each strategy, and writes one page of HTML: memory over time, the blocks where most is reserved, "
-        "device calls and waits, out-of-memory, the difference of two strategies. The page needs no network. docs/report.md "
+        "device calls and waits, out-of-memory, the difference of two strategies. The page needs no network. docs/guide.md "
         "explains it. A page of strata under the same name is replaced, any other file is not.\n"
         "\n"
         "Exit status: as strata compare."};

@@ -43,7 +43,7 @@ static const strata_option_t options[] = {
      "at the end of each process, writes who answered which function how often, to standard error or to a file; %p in its name is the "
      "number of the process"},
     {"--table", NULL, STRATA_ONCE, strata_take_flag, offsetof(arguments_t, table), 0, 0,
-     "prints the table of docs/preload.md: which functions are stood before, and what becomes of each"},
+     "prints the table of docs/integrations.md: which functions are stood before, and what becomes of each"},
     STRATA_OPTIONS_END,
 };
 
@@ -201,7 +201,7 @@ const strata_command_t strata_command_run = {
     .more =
         "The program and what it loads get their memory from the strategy: cudaMalloc, cudaMallocAsync, cudaMallocHost, "
         "cudaMallocManaged, their frees, and the driver's functions of the same kind. What Strata does not serve goes to CUDA. "
-        "When CUDA is out of memory, what Strata keeps idle goes back, and the call is made again. docs/preload.md has the table.\n"
+        "When CUDA is out of memory, what Strata keeps idle goes back, and the call is made again. docs/integrations.md has the table.\n"
         "\n"
         "STRATA_BYPASS=1 in the environment: Strata steps aside, and CUDA's own allocator serves, to see whether a fault is Strata's.\n"
         "\n"

@@ -261,6 +261,6 @@ const strata_command_t strata_command_torture = {
     .example = "--programs 200 --strategy mine.yaml",
     .more = "Programs of several streams, host threads and devices, each in order by its own events and borrows, so that "
             "whatever the happens-before checker finds is the allocator's fault. Simulated devices with contents. A failing "
-            "program is made small and printed as a C program that builds against an installed Strata (docs/torture.md).\n"
+            "program is made small and printed as a C program that builds against an installed Strata (docs/testing.md).\n"
             "\n"
             "Exit status: 0 nothing is wrong, 1 something failed, 2 wrong usage, strategy or layer."};

@@ -7,7 +7,7 @@
  * A world has one clock per host thread, and one or more devices that can access each other's memory. A
  * call advances the calling thread's clock by its price in the profile. Work extends the timeline of
  * its stream, and a wait advances the clock to the end of that work. The model is faithful enough to
- * decide between strategies (docs/design.md, "The device contract"). Its metrics depend only on the
+ * decide between strategies (docs/architecture.md, "The device contract"). Its metrics depend only on the
  * calls made on the world. */
 #ifndef STRATA_PLATFORM_SIM_SIM_H
 #define STRATA_PLATFORM_SIM_SIM_H

@@ -1,5 +1,5 @@
 /* TensorFlow's and XLA's own tests of their allocator, written anew: each case has the name of the peer's.
- * docs/peers-tests.md has them all. */
+ * docs/peers.md has them all. */
 #include <pthread.h>
 #include <sched.h>
 #include <stdio.h>

@@ -1,5 +1,5 @@
 /* Rows of RMM's conformance that concern one layer, or two that stand together. Those that every layer must hold are checks of
- * lab/conform/; docs/peers-tests.md has all. */
+ * lab/conform/; docs/peers.md has all. */
 #include <pthread.h>
 #include <stdio.h>
 #include <unistd.h>

@@ -11,7 +11,7 @@ from .facade import Facade, StrategyLike, open
 #: Lets a door serve a simulated device, for tests only. Real kernels must never use simulated addresses.
 ALLOW_SIMULATED = "STRATA_DOORS_ALLOW_SIMULATED"
 
-#: Turns off every door, to find out if Strata causes a fault. The C doors use it too (docs/preload.md).
+#: Turns off every door, to find out if Strata causes a fault. The C doors use it too (docs/integrations.md).
 BYPASS = "STRATA_BYPASS"
 _FALSY = ("", "0", "false", "no", "off")
 

@@ -64,7 +64,7 @@ def compare(
 
     Args:
         strategies: a list of presets or files.
-        traces: a list of files, .csv or .csv.gz (docs/trace-format.md) or any format that the command reads.
+        traces: a list of files, .csv or .csv.gz (docs/records.md) or any format that the command reads.
         set: options for every strategy that has them, as ["auto_growth.chunk_size=32MiB"].
         device: "sim:h100" or "gpu:0". The default is a GPU if there is one, else sim:h100.
         capacity: memory of simulated devices, as "24GiB".

@@ -25,7 +25,7 @@ void strata_figures_page(FILE *out) {
         "# What a comparison tells\n\n"
         "Made from the table in lab/replay/run/figures.h; a test holds this page current (`strata fields` prints it).\n"
         "`strata compare --json` writes one object. `runs` has an object for each trace and contender, with the fields below. "
-        "Unknown values are null.\ndocs/trace-format.md explains how a replay runs.\n\n"
+        "Unknown values are null.\ndocs/records.md explains how a replay runs.\n\n"
         "| member | meaning |\n|---|---|\n"
         "| schema | 1 |\n"
         "| provenance | the origin of the figures, an object for each command: `version`; `command`, as a shell command line; "

@@ -1,8 +1,8 @@
-/* Reports a replay to the happens-before checker (docs/checker.md). Without a checker these functions do
+/* Reports a replay to the happens-before checker (docs/testing.md). Without a checker these functions do
  * nothing.
  *
  * If the trace has work, its kernels list the blocks that they use. If it has none, a block is in use on its
- * stream from the alloc to the free. Borrowers use it until the free (docs/trace-format.md). Nothing more is
+ * stream from the alloc to the free. Borrowers use it until the free (docs/records.md). Nothing more is
  * known, so a borrower's first use needs no order. Work does not record whether it reads or writes a block.
  * Lifetimes are checked, data races are not. */
 #ifndef STRATA_REPLAY_WATCH_H

@@ -1,5 +1,5 @@
 /* The execution model of a replay: when the host reaches each row, and how far the GPU is by then
- * (docs/trace-format.md, "How a replay runs"). On real devices time is real. If the device can carry out
+ * (docs/records.md, "How a replay runs"). On real devices time is real. If the device can carry out
  * work, the host waits between rows as long as the program did. Otherwise it continues at once.
  *
  * The program's own launches, waits and synchronizations are made through this module. The trace's times

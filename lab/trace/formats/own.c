@@ -368,7 +368,7 @@ static bool own_recognises(const char *head, size_t count) {
 }
 
 const strata_trace_format_t strata_trace_own = {.name = "trace",
-                                                .meaning = "Strata's own CSV (docs/trace-format.md)",
+                                                .meaning = "Strata's own CSV (docs/records.md)",
                                                 .recognises = own_recognises,
                                                 .open = own_open,
                                                 .read = own_read,

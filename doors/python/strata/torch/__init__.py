@@ -5,7 +5,7 @@
 
 or, without a change to the program:  python -m strata.torch --whole --strategy mine.yaml script.py
 
-docs/pytorch.md lists the functions that work, and those that still raise.
+docs/integrations.md lists the functions that work, and those that still raise.
 """
 
 from __future__ import annotations

@@ -17,7 +17,7 @@ from ..facade import Facade
 from ._pluggable import door_path
 
 SOURCES = ("whole.cc", "pinned.cc")
-#: The oldest PyTorch that the sources support, and the newest that they were compiled against. docs/pytorch.md has the table.
+#: The oldest PyTorch that the sources support, and the newest that they were compiled against. docs/integrations.md has the table.
 OLDEST, NEWEST = (2, 9), (2, 15)
 
 

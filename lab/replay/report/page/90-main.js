@@ -28,7 +28,7 @@ function renderFrame() {
   document.getElementById("contents").replaceChildren(...parts.filter(([id]) => id !== "difference" || data.contenders > 1)
     .map(([id, name]) => element("a", { href: `#${id}` }, name)));
   document.getElementById("footer").textContent = `Made by strata ${data.version}. The page loads nothing and sends nothing; its figures are in it as JSON `
-    + "(the element named data). docs/report.md explains it, docs/trace-format.md how a replay runs.";
+    + "(the element named data). docs/guide.md explains it, docs/records.md how a replay runs.";
 }
 
 /* ---- light and dark ---- */
