@@ -1,4 +1,4 @@
-/* What docs/promises.md, docs/security.md and docs/peers.md name is there. A row is | rule | name, ... |, with one name at least: a
+/* The suites and tests that docs/contracts.md and docs/peers.md name exist. A row is | rule | name, ... | with at least one name: a
  * suite, or a test of the peers' as suite.name. */
 #include <ctype.h>
 #include <stdio.h>
@@ -82,8 +82,7 @@ static void expect_named(const char *path, bool peers) {
     if (report.count) FAIL_TEST("%s", report.text);
 }
 
-TEST(house, promises_name_suites_that_exist) { expect_named("docs/promises.md", false); }
-TEST(house, what_is_promised_of_security_names_suites_that_exist) { expect_named("docs/security.md", false); }
+TEST(house, promises_name_suites_that_exist) { expect_named("docs/contracts.md", false); }
 TEST(house, tests_of_peers_are_named_and_exist) { expect_named("docs/peers.md", true); }
 
 TEST(house, promises_rule_can_fail) {
