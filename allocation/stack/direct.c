@@ -1,4 +1,4 @@
-/* The direct way of any cache: its hit and its quick free are called by pointers. */
+/* The generic fast path, which calls the hit and the quick free of any cache through pointers. */
 #include "allocation/stack/direct.h"
 
 /* ---- requests ---- */

@@ -1,8 +1,8 @@
-/* The direct way: a hit, and the free of what one served, while no layer above the cache has anything to do.
+/* The fast path: a hit and its free, while no layer above the cache has work to do.
  *
- * It is written here once, for any cache, which it calls by pointers (direct.c), and as the shortest way of a cache that can lay its own
- * quick hit into it. That one calls nothing: whatever is not as usual ends it in the way of any cache, with or without the lock. So it
- * saves no registers, which would be a third of what it costs. */
+ * It exists in two forms. The generic one (direct.c) calls any cache through pointers. The inlined one contains the quick hit and
+ * the quick free of one cache. It calls nothing: any unusual case ends in the generic one, with or without the lock. So it saves no
+ * registers, which would be a third of its cost. */
 #ifndef STRATA_ALLOCATION_DIRECT_H
 #define STRATA_ALLOCATION_DIRECT_H
 
@@ -10,64 +10,65 @@
 #include "allocation/stack/stack.h"
 #include "allocation/stack/threads.h"
 
-/* Larger requests are refused: no place has them, and sums of them stay far from wrapping. */
+/* Larger requests are refused. No place has that much memory, and sums of smaller sizes do not overflow. */
 #define STRATA_LARGEST_REQUEST (1ull << 48)
 #define STRATA_FORCED          __attribute__((always_inline))
 
-/* Calls by handle, and frees by ref in a facade. Where the direct way is not open they end in `missed`, which gets the same and goes the
- * long one; `stack` is that of the handle's or ref's number, which may have another life by now. Calls by handle are of a thread that has a
- * number, and that may have hits in the stack's facade now: who makes them knows (strata_threads_plain, or strata_lookup()). */
+/* Calls by handle, and frees by ref in a facade. If the fast path is closed they end in `missed`, the slow path, with the same
+ * arguments. `stack` is that of the handle's or ref's number, which may have another life by now. A call by handle requires a
+ * thread that has a number and may have hits in the stack's facade. Its caller checks that by strata_threads_plain or
+ * strata_lookup(). */
 typedef strata_status_t (*strata_allocate_fn)(strata_stack_handle_t handle, strata_stream_t stream, size_t size,
                                               strata_block_t *block);
 typedef strata_status_t (*strata_free_fn)(uint64_t whose, strata_ref_t ref);
 struct strata_direct {
-    /* In this order, so that whoever has the rest of it from its own caller moves none of it. */
+    /* The order of the parameters lets a caller pass its own arguments on in the registers that they are in. */
     strata_status_t (*allocate)(strata_stack_handle_t handle, strata_stack_t *stack, strata_stream_t stream, size_t size,
                                 strata_block_t *block, strata_allocate_fn missed);
     strata_status_t (*free)(strata_stack_handle_t handle, strata_ref_t ref, strata_stack_t *stack, strata_free_fn missed);
-    /* Of a facade, which `missed` gets. `home`: the stack of the ref's number. */
+    /* A free by ref in a facade, which `missed` gets too. `home` is the stack of the ref's number. */
     strata_status_t (*free_of)(strata_t facade, strata_ref_t ref, strata_stack_t *home, strata_free_fn missed);
-    /* Returns true if the core may keep blocks of this cache for threads (allocation/stack/magazines.h); NULL: it never may. */
+    /* Returns true if magazines may keep blocks of this cache (allocation/stack/magazines.h). If it is NULL, they never may. */
     bool (*magazines)(const strata_layer_t *cache);
 };
-/* Of any cache. */
+/* The generic fast path. */
 extern const strata_direct_t strata_direct_any;
-/* Of the stack's own cache, if that is compiled into one. */
+/* Returns the inlined fast path of the stack's own cache, or the generic one if that cache has none. */
 const strata_direct_t *strata_direct_own(const strata_stack_t *stack);
 
-/* The ends of the shortest way. The lock of the stack, or `home`, is held. */
+/* The ends of an inlined fast path. The lock of the stack, or of `home`, is held, and these release it. */
 strata_status_t strata_direct_free_held(strata_stack_handle_t handle, strata_ref_t ref, strata_stack_t *stack,
                                         strata_free_fn missed);
 strata_status_t strata_direct_free_of_held(strata_t facade, strata_ref_t ref, strata_stack_t *home, strata_free_fn missed);
-/* A record has been handed out, and more lives than was looked at: notes that, and ends the request. */
+/* Ends a request whose record raised live bytes above their bound, after an update of the peaks. */
 strata_status_t strata_direct_end_higher(strata_stack_t *stack, strata_record_t *record, strata_block_t *block);
-/* Releases the lock, which others want. */
+/* Releases the lock, which may be contended or observed. Returns OK. */
 strata_status_t strata_direct_end(strata_stack_t *stack);
-/* No hit may serve: releases the lock, and `missed` goes on. */
+/* Releases the lock and calls `missed`, because no hit may serve. */
 strata_status_t strata_direct_end_closed(strata_stack_handle_t handle, strata_stack_t *stack, strata_stream_t stream, size_t size,
                                          strata_block_t *block, strata_allocate_fn missed);
 
-/* The lock of a stack, for the direct ways alone. Where threads often meet at it the stack gets magazines. */
+/* Takes the lock of a stack, for the fast paths only. After enough contention the stack gets magazines. */
 static inline STRATA_FORCED void strata_direct_lock(strata_stack_t *stack) {
     if (__builtin_expect(strata_lock_meeting(&stack->lock), 0)) strata_magazines_met(stack);
 }
 
-/* All of these under the lock of the stack's home. */
+/* The functions below require the lock of the stack's home. */
 
-/* Whether the handle names the stack, for this thread. What else the stack says is true only then. */
+/* Returns whether the handle names the stack, for this thread. Only then are other fields of the stack meaningful. */
 static inline STRATA_FORCED bool strata_direct_is_named(const strata_stack_t *stack, strata_stack_handle_t handle) {
     if (__builtin_expect(stack->handle != handle, 0)) return false;
     uint64_t only = stack->only_thread;
     return __builtin_expect(only == 0 || only == strata_threads_own, 1);
 }
 
-/* Whether a request that names this stream may be served by a hit. */
+/* Returns whether a hit may serve a request with this stream. */
 static inline STRATA_FORCED bool strata_direct_may_hit(const strata_stack_t *stack, strata_stream_t stream) {
     uint16_t attention = stack->attention_allocate;
     return attention == 0 || (attention == STRATA_ATTENTION_OWNERLESS && !stream);
 }
 
-/* What the stack's cache has handed out, without the layers above it, is the program's from now on. */
+/* Marks a record that the stack's cache handed out without the layers above it. The program owns it from here on. */
 static inline STRATA_FORCED void strata_direct_mark(const strata_stack_t *stack, strata_record_t *record) {
     record->route = stack->route;
     record->stack = stack->number;
@@ -85,7 +86,7 @@ static inline void strata_direct_serve(strata_stack_t *stack, const strata_stack
     strata_direct_note_pointer(stack, home, record);
 }
 
-/* `size`: that of the record. */
+/* `size` is that of the record. */
 static inline STRATA_FORCED void strata_direct_fill(const strata_stack_t *home, const strata_record_t *record, uint64_t size,
                                                     strata_block_t *block) {
     block->ptr = (void *)(uintptr_t)record->ptr;
@@ -93,7 +94,7 @@ static inline STRATA_FORCED void strata_direct_fill(const strata_stack_t *home, 
     block->ref = strata_slab_ref(&home->slab, record);
 }
 
-/* The live record of a ref of a stack; NULL: there is none. */
+/* Returns the live record of a ref of a stack, or NULL. */
 static inline STRATA_FORCED strata_record_t *strata_direct_find(strata_stack_t *home, strata_ref_t ref) {
     uint32_t slot = strata_ref_slot(ref);
     if (__builtin_expect(slot >= home->slab.used, 0)) return NULL;
@@ -102,15 +103,15 @@ static inline STRATA_FORCED strata_record_t *strata_direct_find(strata_stack_t *
     return __builtin_expect(live, 1) ? record : NULL;
 }
 
-/* Whether no layer above the cache took notice of the record, nor wants to hear of a free. */
+/* Returns whether no layer above the cache tracks this record or must be called at frees. */
 static inline STRATA_FORCED bool strata_direct_is_plain(const strata_stack_t *stack, const strata_record_t *record) {
     return __builtin_expect((stack->attention_free | record->attention) == 0 && record->route == stack->route, 1);
 }
 
 typedef strata_record_t *(*strata_hit_fn)(strata_layer_t *cache, size_t size, const strata_stack_t *stack);
 
-/* A request by handle, for which the direct way is open: served if there is a hit. The lock of `home` is held, and released. `hit`: that
- * of the stack's cache; NULL: ask the stack. */
+/* Serves a request by handle, for which the fast path is open, if there is a hit. The lock of `home` is held, and this releases it.
+ * `hit` is that of the stack's cache. If it is NULL, the stack's pointer is used. */
 static inline STRATA_FORCED strata_status_t strata_direct_allocate_open(strata_stack_handle_t handle, strata_stack_t *stack,
                                                                         strata_stack_t *home, strata_stream_t stream, size_t size,
                                                                         strata_block_t *block, strata_allocate_fn missed,
@@ -126,31 +127,31 @@ static inline STRATA_FORCED strata_status_t strata_direct_allocate_open(strata_s
     return STRATA_OK;
 }
 
-/* Whether the direct way is open. If the number has another life by now, the handle does not name it. */
+/* Returns whether the fast path is open. If the number has another life by now, the handle does not name it. */
 static inline STRATA_FORCED bool strata_direct_is_open(const strata_stack_t *stack, strata_stack_handle_t handle,
                                                        strata_stream_t stream, const strata_block_t *block) {
     return strata_direct_is_named(stack, handle) && strata_direct_may_hit(stack, stream) && block;
 }
 
-/* Frees a record of the stack if no layer above the cache took notice of it. False: go the long way. */
+/* Frees a record of the stack if no layer above the cache tracks it. Returns false if the free must take the slow path. */
 bool strata_direct_free(strata_stack_t *stack, strata_record_t *record);
-/* The same of any record in the slab of `home`, if that is shared also of one that another stack served. */
+/* Like strata_direct_free(), for any record in the slab of `home`. In a shared slab another stack may have served it. */
 bool strata_direct_free_there(strata_stack_t *home, strata_record_t *record);
-/* Of a plain one. False: the cache refuses, and nothing has changed. */
+/* Frees a plain record. Returns false if the cache refuses, and then nothing has changed. */
 bool strata_direct_take_back(strata_stack_t *stack, strata_record_t *record);
 
-/* ---- the shortest way ---- */
+/* ---- the inlined fast path ---- */
 
-/* `stack`: that of the cache. Serves, or answers NULL and has changed nothing. Of the record it need not set what strata_direct_mark()
- * does. */
+/* Serves a request, or returns NULL and changes nothing. `stack` is that of the cache. It need not set the fields of the record
+ * that strata_direct_mark() sets. */
 typedef strata_record_t *(*strata_quick_hit_fn)(strata_layer_t *cache, size_t size, strata_stack_t *stack);
-/* Takes back, or has changed nothing. The generation of the record has been raised. */
+/* Takes the record back, or returns false and changes nothing. The generation of the record is already raised. */
 typedef bool (*strata_quick_free_fn)(strata_layer_t *cache, strata_record_t *record, strata_stack_t *stack);
 
 typedef strata_status_t (*strata_held_fn)(strata_stack_handle_t handle, strata_stack_t *stack, strata_stream_t stream, size_t size,
                                           strata_block_t *block, strata_allocate_fn missed);
 
-/* The stack's hit finds its record in its own slab: it is its own home. `held` goes on, with its lock. */
+/* Requires that the stack is its own home, since hits find their records in its slab. On a miss `held` continues with the lock. */
 static inline STRATA_FORCED strata_status_t strata_direct_allocate_by(strata_stack_handle_t handle, strata_stack_t *stack,
                                                                       strata_stream_t stream, size_t size, strata_block_t *block,
                                                                       strata_allocate_fn missed, strata_quick_hit_fn quick,
@@ -170,13 +171,13 @@ static inline STRATA_FORCED strata_status_t strata_direct_allocate_by(strata_sta
     return __builtin_expect(strata_unlock_at_once(&stack->lock), 1) ? STRATA_OK : strata_direct_end(stack);
 }
 
-/* The way of any cache from where the lock is held. */
+/* The generic fast path of a free, once the lock is held. */
 typedef strata_status_t (*strata_free_held_fn)(uint64_t whose, strata_ref_t ref, strata_stack_t *stack, strata_free_fn missed);
-/* What the quick free does not take back. The generation has been raised. */
+/* Continues a free that the quick free has refused. The generation is already raised. */
 typedef strata_status_t (*strata_rest_fn)(uint64_t whose, strata_ref_t ref, strata_stack_t *stack, strata_free_fn missed,
                                           strata_record_t *record);
 
-/* The lock of the stack is held, and released. */
+/* The lock of the stack is held, and this releases it. */
 static inline STRATA_FORCED strata_status_t strata_direct_free_in(uint64_t whose, strata_ref_t ref, strata_stack_t *stack,
                                                                   strata_free_fn missed, strata_quick_free_fn quick,
                                                                   strata_rest_fn rest, strata_free_held_fn any) {
@@ -191,7 +192,7 @@ static inline STRATA_FORCED strata_status_t strata_direct_free_in(uint64_t whose
 
 typedef bool (*strata_take_back_fn)(strata_layer_t *cache, strata_record_t *record);
 
-/* `take_back`: the quick_free of the cache's type. */
+/* `take_back` is the quick_free of the cache's type. */
 static inline STRATA_FORCED strata_status_t strata_direct_free_rest(uint64_t whose, strata_ref_t ref, strata_stack_t *stack,
                                                                     strata_free_fn missed, strata_record_t *record,
                                                                     strata_take_back_fn take_back) {
@@ -203,7 +204,7 @@ static inline STRATA_FORCED strata_status_t strata_direct_free_rest(uint64_t who
     return __builtin_expect(freed, 1) ? STRATA_OK : missed(whose, ref);
 }
 
-/* A block that lies in the slab of a shared stack goes the way of any free by ref. */
+/* A block in the slab of a shared stack is freed like any block by its ref. */
 static inline STRATA_FORCED strata_status_t strata_direct_free_by(strata_stack_handle_t handle, strata_ref_t ref,
                                                                   strata_stack_t *stack, strata_free_fn missed,
                                                                   strata_quick_free_fn quick, strata_rest_fn rest) {
@@ -213,11 +214,11 @@ static inline STRATA_FORCED strata_status_t strata_direct_free_by(strata_stack_h
     return strata_direct_free_in(handle, ref, stack, missed, quick, rest, strata_direct_free_held);
 }
 
-/* `own`: the way that this is. The number may have another life by now, in the same facade and over another cache. */
+/* `own` is this fast path. The number may have another life by now, in the same facade and over another cache. */
 static inline STRATA_FORCED strata_status_t strata_direct_free_of(strata_t facade, strata_ref_t ref, strata_stack_t *home,
                                                                   strata_free_fn missed, const strata_direct_t *own,
                                                                   strata_quick_free_fn quick, strata_rest_fn rest) {
-    /* A thread's first call counts it in; in a child of fork() no thread is. */
+    /* A thread is registered by its first call, in a child of fork() never. */
     if (__builtin_expect(!strata_threads_own, 0)) return missed(facade, ref);
     if (__builtin_expect(!strata_lock_at_once(&home->lock), 0)) return strata_direct_any.free_of(facade, ref, home, missed);
     bool same = home->facade == facade && atomic_load_explicit(&home->direct, memory_order_relaxed) == own;
@@ -225,8 +226,8 @@ static inline STRATA_FORCED strata_status_t strata_direct_free_of(strata_t facad
     return strata_direct_free_in(facade, ref, home, missed, quick, rest, strata_direct_free_of_held);
 }
 
-/* `STRATA_DIRECT_WAY(name, ...)` defines the `const strata_direct_t name` of a cache whose functions these are: the compiler lays them
- * into the way. The quick ones call nothing; `hit` and `take_back` do what they do not, right after them. */
+/* `STRATA_DIRECT_WAY(name, ...)` defines `const strata_direct_t name`, the fast path of a cache with these functions, which the
+ * compiler inlines. The quick ones must call nothing. If they refuse, `hit` and `take_back` run next, under the same lock. */
 #define STRATA_DIRECT_WAY(name, quick_hit, quick_free, hit, take_back, may_magazines)                                              \
     static __attribute__((noinline))                                                                                               \
     strata_status_t name##_held(strata_stack_handle_t handle, strata_stack_t *stack, strata_stream_t stream, size_t size,          \

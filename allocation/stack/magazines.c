@@ -1,4 +1,4 @@
-/* Who comes into a magazine, and what becomes of it. */
+/* Serves from magazines, and decides which blocks enter them and which stacks have them. */
 #include "allocation/stack/magazines.h"
 
 #include <string.h>
@@ -8,20 +8,20 @@
 #include "platform/arithmetic.h"
 
 _Atomic uint32_t strata_magazines_meetings = 64;
-/* So many times as many after each time that they served little. */
+/* Each time that they served too little, the required contention grows by this factor, up to the max. */
 enum { MEETINGS_TIMES = 4, MEETINGS_MOST = 1 << 24 };
-enum { LOOK_AFTER = 64 /* blocks that came into a magazine */ };
-/* Refs that a block may have in a magazine before its record is looked at again. */
+enum { LOOK_AFTER = 64 /* blocks that enter a magazine between two checks of its use */ };
+/* Refs that a block may have in a magazine before a free must use its record again. */
 enum { GENERATIONS = 1 << 16 };
-/* Larger blocks are worth a lock. */
+/* Larger blocks are not kept, because their use costs much more than a lock. */
 static const uint64_t LARGEST = 2ull << 20;
 
 static uint32_t own_number(void) { return (uint32_t)(strata_threads_own % STRATA_MAGAZINES); }
 static strata_magazine_t *own(strata_magazines_t *all) { return &all->of[own_number()]; }
 
-/* ---- the three calls: as short as those of allocation/stack/direct.h, for the same reason ---- */
+/* ---- the three calls: as short as the inlined fast path (allocation/stack/direct.h), for the same reason ---- */
 
-/* Only under the lock of a magazine that has a block of the stack: then the stack lives. */
+/* Requires the lock of a magazine that has a block of the stack, since the stack is then open. */
 static bool is_of(const strata_stack_t *stack, strata_t facade) { return stack->facade == facade; }
 
 static uint64_t of_block(const strata_magazine_block_t *block, int measure) {
@@ -42,7 +42,7 @@ static strata_magazine_block_t *idle_of(strata_magazine_t *magazine, size_t size
     return NULL;
 }
 
-/* Comes back under a ref that nobody has. */
+/* Puts a block back under a ref that was never handed out. */
 static void come_back(strata_magazine_t *magazine, strata_magazine_block_t *block) {
     count_idle(magazine, block, 1);
     block->lent = false;
@@ -76,7 +76,7 @@ static __attribute__((noinline)) strata_status_t allocate_elsewhere(strata_stack
     return strata_direct_any.allocate(handle, stack, stream, size, block, missed);
 }
 
-/* Under the lock of the calling thread's magazine, which is released. */
+/* The lock of the calling thread's magazine is held, and this releases it. */
 static inline STRATA_FORCED strata_status_t serve(strata_stack_handle_t handle, strata_stack_t *stack, strata_stream_t stream,
                                                   size_t size, strata_block_t *block, strata_allocate_fn missed) {
     strata_magazine_t *magazine = own(stack->ready_magazines);
@@ -106,14 +106,14 @@ static strata_status_t allocate(strata_stack_handle_t handle, strata_stack_t *st
                : wait_and_serve(handle, stack, stream, size, block, missed);
 }
 
-/* Under that lock. NULL: the program does not have it from there, or its record is to be looked at. */
+/* Requires that lock. Returns NULL if the magazine has not handed out the block, or if its record must be updated first. */
 static inline STRATA_FORCED strata_magazine_block_t *lent_of(strata_magazine_t *magazine, strata_ref_t ref) {
     for (strata_magazine_block_t *block = magazine->blocks; block < magazine->blocks + STRATA_MAGAZINE_BLOCKS; block++)
         if (block->ref == ref && block->lent) return may_come_back(block) ? block : NULL;
     return NULL;
 }
 
-/* `whose`: a facade or a handle, as `by_handle` says. */
+/* `whose` is a handle if `by_handle` is set, and otherwise a facade. */
 static inline STRATA_FORCED bool take_back(uint64_t whose, strata_ref_t ref, strata_stack_t *stack, bool by_handle) {
     strata_magazine_t *magazine = own(stack->ready_magazines);
     strata_magazine_block_t *block = lent_of(magazine, ref);
@@ -154,10 +154,10 @@ static strata_status_t free_of(strata_t facade, strata_ref_t ref, strata_stack_t
     return free_in(facade, ref, home, missed, false);
 }
 
-/* That of a stack while it has magazines. */
+/* The fast path of a stack while it has magazines. */
 static const strata_direct_t way = {.allocate = allocate, .free = free_by, .free_of = free_of};
 
-/* From now on calls go the way `to`, if they went that one. A stack to which no call may go directly keeps its own. */
+/* Replaces the fast path `from` by `to`. A stack with another one keeps it, because no call may take these there. */
 static void go(strata_stack_t *stack, const strata_direct_t *from, const strata_direct_t *to) {
     (void)atomic_compare_exchange_strong(&stack->direct, &from, to);
 }
@@ -168,7 +168,7 @@ static strata_record_t *record_of(strata_stack_t *stack, const strata_magazine_b
     return strata_slab_record(&stack->slab, strata_ref_slot(block->ref));
 }
 
-/* What the program has is a plain record again, and what it has freed goes back to the cache, which never refuses. */
+/* A block that the program has becomes a plain record again. A free one returns to the cache, which never refuses. */
 static void leave(strata_stack_t *stack, const strata_magazine_block_t *block) {
     if (!block->requested) return;
     strata_record_t *record = record_of(stack, block);
@@ -179,22 +179,22 @@ static void leave(strata_stack_t *stack, const strata_magazine_block_t *block) {
     (void)stack->quick_free(stack->cache, record);
 }
 
-/* The first empty one, or the next in turn. */
+/* Returns the first empty entry, or the next one in turn. */
 static strata_magazine_block_t *room(strata_magazine_t *magazine) {
     for (uint32_t i = 0; i < STRATA_MAGAZINE_BLOCKS; i++)
         if (!magazine->blocks[i].requested) return &magazine->blocks[i];
     return &magazine->blocks[magazine->oldest++ % STRATA_MAGAZINE_BLOCKS];
 }
 
-/* Only what the stack's own threads find there again: it has a name, all of them may use it, and no layer above the cache wants to
- * hear of a request. */
+/* Returns whether a magazine may keep the block. The stack must have a handle that any thread may use, and no layer above the cache
+ * that requests must call. Otherwise its threads would not find the block again. */
 static bool keeps(const strata_stack_t *stack, const strata_record_t *record) {
     bool open = atomic_load_explicit(&stack->handle, memory_order_relaxed) != 0 && !stack->orphan && stack->only_thread == 0;
     return open && strata_threads_own && stack->attention_allocate == 0 && record->size <= LARGEST &&
            record->generation < STRATA_GENERATION_LAST - 2 * GENERATIONS;
 }
 
-/* One that comes; the one that goes for it. */
+/* Puts a block into the magazine. Returns the one that it replaces. */
 static strata_magazine_block_t put(strata_magazine_t *magazine, const strata_magazine_block_t *fresh, bool *serves) {
     strata_lock(&magazine->lock);
     strata_magazine_block_t *place = room(magazine), gone = *place;
@@ -207,7 +207,7 @@ static strata_magazine_block_t put(strata_magazine_t *magazine, const strata_mag
     return gone;
 }
 
-/* Until threads have met more often than last time. */
+/* Takes the magazines away until threads have contended more often than the last time. */
 static void rest(strata_stack_t *stack) {
     strata_stack_settle(stack);
     atomic_store_explicit(&stack->magazines, NULL, memory_order_release);
@@ -270,7 +270,8 @@ uint64_t strata_magazines_idle(const strata_stack_t *stack, int measure) {
 
 /* ---- life ---- */
 
-/* Who holds one of the locks, if only to see that there is nothing, may hear of its release from one device and not from the other. */
+/* Each lock is held while its observer changes. A thread with a stale handle may hold it just to find the magazine empty, and its
+ * acquire and release must call the same observer. */
 static void listen(strata_magazines_t *all, strata_lock_observer_t *observer) {
     for (uint32_t i = 0; i < STRATA_MAGAZINES; i++) {
         strata_lock_t *lock = &all->of[i].lock;
@@ -294,7 +295,7 @@ void strata_magazines_begin(strata_stack_t *stack) {
 }
 
 void strata_magazines_met(strata_stack_t *stack) {
-    /* Who has a stale handle may meet others at the lock of a stack whose layers are being ended. */
+    /* A thread with a stale handle may contend for the lock of a stack whose layers are being destroyed. */
     if (!stack->open || strata_magazines_of(stack) || ++stack->meetings < strata_magazines_meetings + stack->meetings_more) return;
     stack->meetings = 0;
     strata_magazines_begin(stack);

@@ -1,16 +1,16 @@
-/* What threads that share a stream have freed, kept for each of them apart. A thread that gives a block back and asks for as much again
- * then takes a lock of its own, and touches no line that another thread writes. (Bonwick and Adams, "Magazines and Vmem", USENIX 2001,
- * call what a processor keeps for itself a magazine.) Memory that was freed on a stream may serve any thread that submits to it, so
- * that a magazine may be shared by threads, too.
+/* Per-thread caches of freed blocks, for threads that share a stream. A thread that frees a block and requests that size again
+ * takes a lock of its own. It touches no cache line that another thread writes. (The name is from Bonwick and Adams, "Magazines and
+ * Vmem", USENIX 2001, for the cache of one processor.) Memory that was freed on a stream may serve any thread that submits to it,
+ * so threads may also share a magazine.
  *
- * A stack has magazines from when threads have met at its lock often; until then nothing here costs its calls anything but, by pointer, a
- * look at whether there are some. It
- * loses them when they serve less often than blocks come into them, and gets them back after more meetings.
+ * A stack gets magazines after enough contention for its lock. Until then they cost its calls nothing, except that a free by
+ * pointer checks whether there are any. A stack loses them if they serve less often than blocks enter them. It gets them back
+ * after more contention than before.
  *
- * A block of a magazine is live for everybody else: for its cache, in the figures, and in the slab, where its record has a generation
- * that no ref ever has, and STRATA_ATTENTION_CORE. So no direct way finds it. Whoever takes the stack's lock by strata_stack_take()
- * finds no block in a magazine: those that the program has are plain records again, those that it has freed are free. Nothing that a
- * block in a magazine relies on (handle, attention, an open stack) changes otherwise. */
+ * All other code treats a block in a magazine as live: its cache, the metrics, and the slab. In its record are
+ * STRATA_ATTENTION_CORE and a generation that no ref ever has, so no other fast path finds it. A call that takes the stack's lock
+ * with strata_stack_take() finds no block in a magazine. Those that the program has are plain records again, and the others are
+ * free. Nothing that a block in a magazine depends on (handle, attention, an open stack) changes without that. */
 #ifndef STRATA_ALLOCATION_MAGAZINES_H
 #define STRATA_ALLOCATION_MAGAZINES_H
 
@@ -18,52 +18,54 @@
 
 enum { STRATA_MAGAZINES = 16 /* bits of strata_stack_t.keeps */, STRATA_MAGAZINE_BLOCKS = 4 };
 
-/* Guarded by its magazine's lock. */
+/* A block in a magazine, free or handed out from it. Guarded by the magazine's lock. */
 typedef struct strata_magazine_block {
-    uint64_t ptr, size, requested; /* requested 0: none */
-    strata_ref_t ref; /* that the program has; of a free one, the next that it gets */
+    uint64_t ptr, size, requested; /* `requested` is 0 if the entry is empty */
+    strata_ref_t ref; /* the program's ref; for a free block the next one that it gets */
     bool lent; /* the program has it */
 } strata_magazine_block_t;
 
 typedef struct strata_magazine {
-    alignas(128) strata_lock_t lock; /* after that of the stack */
-    uint32_t oldest; /* goes when a block comes into a full one */
-    uint64_t served; /* since it was empty */
-    uint32_t kept, kept_served; /* since the last look at whether it serves: blocks that came, and requests */
+    alignas(128) strata_lock_t lock; /* taken after the stack's */
+    uint32_t oldest; /* counter that selects the block to replace in a full magazine */
+    uint64_t served; /* requests served since it was emptied */
+    uint32_t kept, kept_served; /* blocks that entered and requests served, since the last check that it is useful */
     strata_magazine_block_t blocks[STRATA_MAGAZINE_BLOCKS];
-    _Atomic uint64_t idle[STRATA_MEASURES]; /* of the blocks that the program does not have; read without the lock */
+    _Atomic uint64_t idle[STRATA_MEASURES]; /* bytes of its free blocks; also read without the lock */
 } strata_magazine_t;
 
-/* As long as the struct of the stack, since others may look at it after the stack's end. Zero at first. */
+/* Lives as long as the struct of the stack, since a thread may look at it after the stack's end. Initialized to zero. */
 struct strata_magazines {
     strata_magazine_t of[STRATA_MAGAZINES];
 };
 
-/* So often threads meet at a stack's lock before it has magazines. For tests: with 0 each stack has them from its beginning, and for
- * ever. */
+/* The number of contended calls after which a stack gets magazines. Tests set it to 0: then each stack has them from the start, and
+ * keeps them. */
 extern _Atomic uint32_t strata_magazines_meetings;
 
-/* The magazines of a stack; NULL: it has none. Without a lock. */
+/* Returns the magazines of a stack, or NULL. Needs no lock. */
 static inline strata_magazines_t *strata_magazines_of(strata_stack_t *stack) {
     return atomic_load_explicit(&stack->magazines, memory_order_acquire);
 }
 
-/* A stack that has them is called by a direct way of its own: one of theirs serves, or the way of any cache does. By pointer: no lock is
- * held, and the calling thread has a number. False: go another way. */
+/* Frees by pointer into the thread's magazine. No lock is held, and the calling thread has a number. Returns false if the free must
+ * take another path. All other calls reach the magazines through the stack's `direct`. If these cannot serve, the generic fast path
+ * does. */
 bool strata_magazine_free_pointer(strata_magazines_t *all, const strata_stack_t *stack, strata_t facade, uint64_t ptr);
 
-/* The rest under the stack's lock. */
+/* The functions below require the stack's lock, unless a comment gives another rule. */
 
-/* A direct free of a stack with magazines, if nothing else forbids one: the block is kept, or taken back. False: go the long way. */
+/* The fast path of a free in a stack with magazines, if nothing else forbids one: keeps the block, or frees it. Returns false if
+ * the free must take the slow path. */
 bool strata_magazine_keep(strata_stack_t *stack, strata_record_t *record);
-/* The calling thread had to wait for the lock. */
+/* Called when the calling thread had to wait for the lock. */
 void strata_magazines_met(strata_stack_t *stack);
-/* What counts as live in the stack and was freed. Without any lock, and so of about now. */
+/* Returns the freed bytes that still count as live in the stack. Needs no lock, so the result is approximate. */
 uint64_t strata_magazines_idle(const strata_stack_t *stack, int measure);
-/* From now on the stack has magazines, if its cache allows it: its hits and frees leave nothing to be known there, and quick_free
+/* Gives the stack magazines if its cache allows them. Such a cache does not depend on seeing every hit and free, and its quick_free
  * never refuses. */
 void strata_magazines_begin(strata_stack_t *stack);
-/* They are empty, and nothing comes into them any more. */
+/* Takes the magazines away. They must be empty, and no block enters them any more. */
 void strata_magazines_end(strata_stack_t *stack);
 
 #endif

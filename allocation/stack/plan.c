@@ -3,7 +3,7 @@
 #include "platform/place.h"
 #include "platform/status.h"
 
-/* A source that a way from node `n` reaches past every cache; 0: none. */
+/* Returns a source that a request can reach from node `n` without passing a cache, or 0. */
 static uint32_t bare_source(const strata_plan_t *plan, uint32_t n) {
     const strata_plan_node_t *node = &plan->nodes[n];
     if (node->type->role == STRATA_CACHE || node->type == &strata_cuda_malloc_async_type) return 0;

@@ -1,47 +1,48 @@
-/* A plan: one place's stack as the builder wants it, checked and numbered. Stacks are made from it (allocation/stack/stack.h). */
+/* A plan: the layers of one place's stack, checked and numbered by strategy/plan. Stacks (allocation/stack/stack.h) are built from
+ * it. */
 #ifndef STRATA_ALLOCATION_PLAN_H
 #define STRATA_ALLOCATION_PLAN_H
 
 #include "strata/layer.h"
 
 enum {
-    STRATA_PLAN_NODES = 64, /* layers of one plan, those of routers' branches included */
-    STRATA_PLAN_BRANCHES = 8, /* layers below one router */
-    STRATA_ROUTE_LAYERS = 8 /* layers in one route: from the top, or from below a cache, to the next boundary */
+    STRATA_PLAN_NODES = 64, /* max layers of one plan, including those of routers' branches */
+    STRATA_PLAN_BRANCHES = 8, /* max layers directly below one router */
+    STRATA_ROUTE_LAYERS = 8 /* max layers of one route, from the top, or from below a cache, to the next cache or source */
 };
 
-/* What `idle:` of a stack says, or the layer `idle` in its list: the options of that layer. */
+/* The options of the layer `idle`, which may also be written as `idle:` beside a stack. */
 typedef struct strata_idleness {
-    uint64_t after; /* ns of the device's clock: when it has had no request for so long, what it keeps idle has gone back */
-    double keep; /* except so large a share of its live bytes, */
-    uint64_t keep_least; /* and at least so many bytes */
+    uint64_t after; /* ns of the device's clock without a request, after which the idle memory has been released */
+    double keep; /* the share of its live bytes that may stay idle */
+    uint64_t keep_least; /* bytes that may stay idle in any case; the larger of the two applies */
 } strata_idleness_t;
 
-/* Its memory may become a captured graph's own: the driver keeps what a graph uses. */
+/* A captured graph may own its memory, because the driver keeps the memory that a graph uses. */
 extern const strata_layer_type_t strata_cuda_malloc_async_type;
 
 typedef struct strata_plan_node {
     const strata_layer_type_t *type;
     const void *options; /* owned by the strategy, which outlives every stack */
-    const char *name; /* as named in the file, else the type's */
-    strata_scope_t scope; /* how widely the instances are shared: the type's scope, or per stream where the options say so */
+    const char *name; /* as in the file, or else the type's */
+    strata_scope_t scope; /* how widely the instances are shared: the type's scope, or per stream if the options require it */
     uint32_t below_count;
     uint8_t below[STRATA_PLAN_BRANCHES]; /* numbers of nodes */
 } strata_plan_node_t;
 
-/* Node numbers are the layer numbers of routes: 1 is the top, 0 none. A node's number is smaller than those below it. */
+/* Node numbers are the layer numbers of routes: 1 is the top, 0 means none. A node's number is smaller than those below it. */
 typedef struct strata_plan {
     strata_place_kind_t place;
     uint32_t count; /* nodes 1 .. count */
     bool threaded; /* a layer has thread scope: every thread has stacks of its own */
-    uint64_t alignment; /* the largest that a request may ask for */
-    const strata_idleness_t *idle; /* NULL: what lies idle stays */
+    uint64_t alignment; /* max alignment of a request */
+    const strata_idleness_t *idle; /* NULL if idleness releases nothing */
     strata_plan_node_t nodes[STRATA_PLAN_NODES + 1];
 } strata_plan_t;
 
-/* Whether stacks of the plan can be the private pools of captured graphs: every way from the top to a source passes a cache, or ends
- * in cuda_malloc_async. Another source would give memory back to the device while a graph may still use it. E_UNSUPPORTED: the text
- * names the source and what to write. */
+/* Returns OK if stacks of the plan can be private pools of captured graphs. For that, every path from the top to a source must pass
+ * a cache or end in cuda_malloc_async. Any other source would release memory to the device while a graph may still use it.
+ * Otherwise returns E_UNSUPPORTED, with a text that names the source and the correction. */
 strata_status_t strata_plan_serves_graphs(const strata_plan_t *plan);
 
 #endif

@@ -1,4 +1,4 @@
-/* Finding, locking and keeping a stack. */
+/* Locks stacks, and enters a stack by its handle so that it is not destroyed. */
 #include "allocation/stack/stack.h"
 
 strata_stack_t *_Atomic strata_stacks[STRATA_STACKS];

@@ -1,8 +1,20 @@
-/* Stacks: the layer instances that serve one (place, stream), and below them shared stacks, whose instances a thread's stacks or all
- * stacks of a group share.
+/* A stack: the layer instances that serve one (place, stream), with one lock and the records of their
+ * blocks. Instances of wider scope are in shared stacks below it, one for each thread and one for the group.
  *
- * Stacks have process-wide numbers, which refs carry. The struct of a number is made once and never freed, nor is its lock. So a
- * stale ref or a cached pointer always finds a lock to take and a record to check, whatever happened to the stack meanwhile. */
+ *     stack of stream A   stream_safe > auto_growth  \
+ *                                                      >  system   (shared stack of the group)
+ *     stack of stream B   stream_safe > auto_growth  /
+ *
+ *  - plan.* has the layers that a stack is built from
+ *  - direct.* is the fast path of a hit and of its free
+ *  - magazines.* keeps freed blocks for threads that share a stream, threads.* numbers the threads
+ *  - handles.h has further operations of a source of handles
+ *
+ * Most functions declared here are in allocation/life (creation, destruction) and allocation/call.
+ *
+ * Stacks have process-wide numbers, which refs carry. The struct of a number is created once and never
+ * freed, nor is its lock. So a stale ref or a cached pointer always finds a lock to take and a record to
+ * check, even after the stack was destroyed. */
 #ifndef STRATA_ALLOCATION_STACK_H
 #define STRATA_ALLOCATION_STACK_H
 
@@ -16,19 +28,19 @@
 #include "platform/lock.h"
 
 enum {
-    STRATA_STACKS = 4096, /* numbers; 0 names none */
-    STRATA_ATTENTION_CORE = 1u << 15, /* of a record: the core itself has something to do at its free */
-    STRATA_ATTENTION_NOTES = 1u << 14, /* of a record: it has an entry in the side table (allocation/uses/record_notes.h) */
-    STRATA_ATTENTION_WAITER = 1u << 15, /* of a stack's frees: somebody waits for memory */
-    STRATA_ATTENTION_LIMIT = 1u << 14, /* of a stack's frees: its place is above its limit (allocation/reclaim/above.h), or its block
-                                          may be one that a graph uses (allocation/graphs/graphs.h) */
-    STRATA_ATTENTION_MAGAZINES = 1u, /* of a stack's frees: the core may keep what is freed (allocation/stack/magazines.h) */
-    STRATA_ATTENTION_OWNERLESS = 1u << 14, /* of a stack's requests: a stream that is given is a borrower */
+    STRATA_STACKS = 4096, /* numbers; 0 means no stack */
+    STRATA_ATTENTION_CORE = 1u << 15, /* in a record: its free needs work of the core itself */
+    STRATA_ATTENTION_NOTES = 1u << 14, /* in a record: it has an entry in the side table (allocation/uses/record_notes.h) */
+    STRATA_ATTENTION_WAITER = 1u << 15, /* in a stack's frees: a thread waits for memory */
+    STRATA_ATTENTION_LIMIT = 1u << 14, /* in a stack's frees: its place is above its limit (allocation/reclaim/above.h), a graph may
+                                          use its block (allocation/graphs/graphs.h), or its group is paused */
+    STRATA_ATTENTION_MAGAZINES = 1u, /* in a stack's frees: a magazine may keep the block (allocation/stack/magazines.h) */
+    STRATA_ATTENTION_OWNERLESS = 1u << 14, /* in a stack's requests: a given stream is a borrower, not an owner */
     STRATA_ATTENTION_LAYERS = 14, /* bits below those, one per layer */
     STRATA_ATTENTION_ALL = 0xffffu
 };
 
-/* True if the type has an operation that types built for an older header lack. */
+/* Returns true if the type has an operation. Types built for an older header may lack it. */
 #define STRATA_LAYER_HAS(type, operation)                                                                                          \
     ((type)->struct_size >= offsetof(strata_layer_type_t, operation) + sizeof(type)->operation && (type)->operation)
 
@@ -36,7 +48,7 @@ static inline bool strata_layer_takes(const strata_layer_type_t *type, strata_no
     return STRATA_LAYER_HAS(type, notify) && type->notices >> kind & 1;
 }
 
-/* Why no hit of a stack may serve. */
+/* Reasons why no hit of a stack may serve: the bits of `closed`. */
 enum { STRATA_CLOSED_NO_HIT = 1, STRATA_CLOSED_ABOVE_LIMIT = 2, STRATA_CLOSED_BY_GRAPHS = 4, STRATA_CLOSED_PAUSED = 8 };
 
 typedef struct strata_record_notes strata_record_notes_t;
@@ -47,112 +59,113 @@ typedef struct strata_magazines strata_magazines_t;
 typedef uint64_t strata_stack_handle_t;
 typedef struct strata_uses strata_uses_t;
 
-/* What idleness took from a stack (allocation/reclaim/idle.h). */
+/* Memory that idleness released from a stack (allocation/reclaim/idle.h). */
 typedef struct strata_went {
-    uint64_t all, left; /* bytes, and those of them that have not come back */
-    uint64_t before; /* that the layer kept idle before it gave back */
-    uint8_t layer; /* the cache through which they come back, by its number */
+    uint64_t all, left; /* bytes released, and the part that is still to be recalled */
+    uint64_t before; /* idle bytes of the layer before the release */
+    uint8_t layer; /* number of the cache through which they are recalled */
 } strata_went_t;
 
 /* A stream that used blocks of another stream's stack. */
 enum { STRATA_MET = 4, STRATA_MET_CHAINS = 512 };
 typedef struct strata_met {
-    strata_stream_t stream; /* NULL: this entry is free */
+    strata_stream_t stream; /* NULL if this entry is free */
     strata_stack_t *stack;
     struct strata_met *next, **link; /* the chain, and the pointer that points to this entry */
 } strata_met_t;
 
-/* What a stack has of the program's live blocks: what was asked for, and what serves it. */
+/* The measures of live bytes: those that the program requested, and those of the blocks that serve it. */
 enum { STRATA_REQUESTED, STRATA_ALLOCATED, STRATA_MEASURES };
 
 struct strata_stack {
-    /* Read by every call and rarely written. Of these and of the figures, what may change while the stack is open is guarded by the
-     * lock of `home`. The atomic words are read without it, by whoever has a handle or a ref. */
-    alignas(128) uint64_t route; /* the route of a hit; 0: no layer may be skipped */
-    strata_layer_t *cache; /* whose hit serves */
+    /* Every call reads these fields, and they are rarely written. The lock of `home` guards those of them, and of `figures`, that
+     * may change while the stack is open. Threads with a handle or a ref read the atomic words without it. */
+    alignas(128) uint64_t route; /* the route of a hit, or 0 if no layer may be skipped */
+    strata_layer_t *cache; /* its hits serve; NULL if the route is 0 */
     strata_record_t *(*hit)(strata_layer_t *, size_t, const struct strata_stack *);
     bool (*quick_free)(strata_layer_t *, strata_record_t *);
     strata_t facade;
-    _Atomic strata_stack_handle_t handle; /* names this life of the stack; 0: nobody can name it (forgotten, ended) */
-    strata_stack_t *_Atomic home; /* the stack in whose slab a hit finds its record: itself, or one that it shares */
-    uint16_t attention_allocate; /* bits of layers whose allocate must be called, OWNERLESS; CORE: no hit may serve */
+    _Atomic strata_stack_handle_t handle; /* names this life of the stack; 0 if it has none (shared, forgotten, ended) */
+    strata_stack_t *_Atomic home; /* the stack with the records of hits in its slab: itself, or one that it shares */
+    uint16_t attention_allocate; /* bits of layers whose allocate must be called, OWNERLESS, and CORE if no hit may serve */
     uint16_t attention_free;
     uint16_t number;
     uint8_t closed; /* STRATA_CLOSED_* */
     bool is_shared; /* holds instances that stacks share: of device scope, or (of_thread) of thread scope */
-    strata_directory_t *directory; /* where blocks handed out are noted; NULL until somebody frees by pointer */
-    uint64_t only_thread; /* the only thread served by handle: the stack is its own, or of its default stream; 0: any */
-    const strata_direct_t *_Atomic direct; /* how calls go that need no long way: allocation/stack/direct.h */
-    strata_magazines_t *_Atomic magazines; /* what its threads keep: allocation/stack/magazines.h; NULL: nothing */
-    _Atomic uint64_t watched[STRATA_MEASURES]; /* what lives in it rises no higher without a call of strata_stack_note_peaks() */
-    bool ownerless; /* pinned and host: no owner stream */
-    bool open; /* false between two lives of this number, and while its layers are made or ended. Guarded by the lock */
+    strata_directory_t *directory; /* notes the blocks handed out; NULL until the program frees by pointer */
+    uint64_t only_thread; /* the only thread served by handle (`of_thread`, or else `thread`), or 0 for any */
+    const strata_direct_t *_Atomic direct; /* the fast path of its calls: allocation/stack/direct.h */
+    strata_magazines_t *_Atomic magazines; /* freed blocks kept for its threads: allocation/stack/magazines.h; may be NULL */
+    _Atomic uint64_t watched[STRATA_MEASURES]; /* a bound of live bytes; above it strata_stack_note_peaks() is due */
+    bool ownerless; /* it has no owner stream: pinned and host places */
+    bool open; /* false between two lives of this number, and while its layers are created or destroyed. Guarded by the lock */
 
     alignas(128) strata_lock_t lock;
     strata_slab_t slab;
-    uint16_t keeps; /* a bit for each magazine in which there may be a block. Guarded by the lock, as the three after it */
-    uint32_t meetings; /* of threads at the lock, since it had magazines last */
-    uint32_t meetings_more; /* than elsewhere, before it has them again: they served too little */
-    strata_magazines_t *ready_magazines; /* right after this struct, whether it has them now or not; constant */
-    alignas(64) strata_statistics_t figures; /* plain words, live bytes by strata_word_write(); reserved belongs to the caches */
-    uint64_t direct_bytes, peak_direct_bytes; /* of live blocks that no cache cut, reserved too. Guarded by the lock */
-    uint64_t may[STRATA_MEASURES]; /* what may live in it before the other stacks are looked at: allocation/domain/peaks.h */
-    strata_stack_t *next_measured; /* likewise, and guarded by its lock */
+    uint16_t keeps; /* one bit for each magazine that may contain a block. Guarded by the lock, like the next two */
+    uint32_t meetings; /* contended calls since it last had magazines */
+    uint32_t meetings_more; /* how many more of these it needs than other stacks, because its magazines served too little */
+    strata_magazines_t *ready_magazines; /* directly after this struct, in use or not; constant */
+    alignas(64) strata_statistics_t figures; /* plain words; strata_word_write() sets live bytes, and caches count reserved bytes */
+    uint64_t direct_bytes, peak_direct_bytes; /* of live blocks that no cache has split; also reserved bytes. Guarded by the lock */
+    uint64_t may[STRATA_MEASURES]; /* live bytes up to which other stacks need no look: allocation/domain/peaks.h */
+    strata_stack_t *next_measured; /* guarded by the lock of the peaks, like `may` and `measured` */
     bool measured;
 
-    /* Constant while open, unless said otherwise. */
+    /* Fields are constant while the stack is open, unless a comment gives another rule. */
     alignas(128) strata_domain_t *domain;
-    strata_group_t *group; /* from whose plan it is built */
+    strata_group_t *group; /* the stack is built from its plan */
     strata_layer_t *top;
-    strata_layer_t **layers; /* by number, 0 .. plan->count; those of the shared stack included */
-    uint64_t life; /* of this number: no other stack of the process has it, now or later */
+    strata_layer_t **layers; /* by number, 0 .. plan->count, including those of shared stacks */
+    uint64_t life; /* identifies this life of the number, uniquely in the process */
     strata_stream_t stream;
-    const char *name; /* that the program gave the stream; "": none. Outlives the domain */
-    uint64_t thread; /* if it is the per-thread default stream, its thread; else 0 */
-    uint64_t of_thread; /* the only thread that it serves; 0: any. A threaded plan has no others except its shared stack */
-    strata_stack_t *thread_shared; /* the instances of thread scope that it shares; NULL: none */
+    const char *name; /* given to the stream by the program, or "". Outlives the domain */
+    uint64_t thread; /* if the stream is a per-thread default stream, its thread; otherwise 0 */
+    uint64_t of_thread; /* the only thread that it serves, or 0 for any. In a threaded plan only the group's shared stack has 0 */
+    strata_stack_t *thread_shared; /* has the instances of thread scope that this stack uses; may be NULL */
     uint64_t at; /* creation number within the domain; this and the links below are guarded by the domain's lock */
     strata_stack_t *next_of_all, *prev_of_all; /* in creation order */
     strata_stack_t *next_of_chain;
     strata_stack_t *next_of_stream, **of_stream; /* stacks of one stream in any pool, and the pointer that points to this stack */
     strata_stack_t *next_orphan, *prev_orphan; /* the domain's list of orphans */
-    uint32_t carried; /* stacks that use this one of a thread; guarded by the domain's lock */
-    uint32_t visitors; /* walks of the domain's list that are here now; guarded by the domain's lock */
+    uint32_t carried; /* stacks that use this shared stack of a thread; guarded by the domain's lock */
+    uint32_t visitors; /* walks of the domain's list that are at this stack; guarded by the domain's lock */
     _Atomic bool orphan; /* its stream was forgotten; changed under the domain's lock */
-    strata_handle_t gone; /* of an orphan: the event after all work of its stream; NULL: passed, if `told`. Guarded by the lock */
-    bool told; /* of an orphan: an event or a wait shows when that work is done; else nobody may have its memory. Guarded by the
-                  lock */
-    bool stranded; /* of an orphan: nothing shows when a guest's work is done, so nobody may have its memory. Guarded by the lock */
+    strata_handle_t gone; /* orphans only: the event after all work of its stream; NULL if done, provided `told`. Under the lock */
+    bool told; /* orphans only: an event or a wait shows that this work is done. If false, the memory must never be reused.
+                  Guarded by the lock */
+    bool stranded; /* orphans only: the end of a borrower's work is unknown, so the memory must never be reused. Guarded by the
+                      lock */
     bool left; /* its stream's thread was seen to have exited; used only while building stacks */
-    uint64_t waited_at; /* when patience last waited for something, by the device's clock; 0: never. Guarded by the lock */
-    uint64_t late_at; /* likewise, and was late */
-    uint64_t earned_at, earned_ns; /* how long patience might wait with less work ahead than `depth`, at that time; the same */
-    uint32_t deeper; /* by how many blocks patience has deepened its `depth`. Guarded by the lock */
-    bool capturing; /* into the pool of graphs that it belongs to. Guarded by the lock */
+    uint64_t waited_at; /* when patience's last wait gave memory, by the device's clock; 0 if never. Guarded by the lock */
+    uint64_t late_at; /* the same for the last wait that ended late */
+    uint64_t earned_at, earned_ns; /* budget of waits with less work ahead than `depth`, at that time. Guarded by the lock */
+    uint32_t deeper; /* blocks that patience has added to its `depth`. Guarded by the lock */
+    bool capturing; /* a capture into its graph pool is in progress. Guarded by the lock */
     strata_went_t went; /* guarded by the lock */
-    strata_handle_t quiet; /* the event after which its stream was idle when that was asked last; NULL: none. Guarded by the lock */
-    uint32_t inside; /* calls under way in its layers, so it must not end. Guarded by the lock */
+    strata_handle_t quiet; /* the event that the last look for idleness recorded on its stream, or NULL. Guarded by the lock */
+    uint32_t inside; /* calls in progress in its layers, during which it must not be destroyed. Guarded by the lock */
     uint32_t limbo; /* freed blocks that other processes still use; guarded by the lock */
-    strata_record_notes_t *record_notes; /* by slot; NULL until something is noted or shared. Guarded by the lock */
+    strata_record_notes_t *record_notes; /* by slot; NULL until a record has a note or a second owner. Guarded by the lock */
     uint32_t record_notes_count; /* slots that have an entry. Guarded by the lock */
     strata_growing_t record_notes_range;
-    /* Streams to wait for at the free, where no layer handles borrows; NULL: none so far. Guarded by the lock; anybody may see whether
-     * there are some. */
+    /* Streams that frees wait for if no layer handles borrows; NULL until there is one. Guarded by the lock, but any thread may
+     * compare it with NULL. */
     strata_uses_t *_Atomic host_uses;
-    strata_condition_t host_waited; /* a call that used a stream's handle with the lock open is over */
-    strata_stack_t *next_of_group, *prev_of_group; /* in order of making; guarded by the domain's lock */
-    /* The other streams that used blocks of this stack and are not forgotten; guarded by the domain's `met_lock`. A stack with more such
-     * streams than fit, or a shared stack, is in a list of its domain instead. */
+    strata_condition_t host_waited; /* signals the end of a call that used a stream's handle with the lock released */
+    strata_stack_t *next_of_group, *prev_of_group; /* in creation order; guarded by the domain's lock */
+    /* The other streams that used blocks of this stack and are not forgotten; guarded by the domain's `met_lock`. A stack with more
+     * such streams than fit, or a shared stack, is in a list of its domain instead. */
     strata_met_t met[STRATA_MET];
-    _Atomic(strata_stream_t) last_met; /* one of these streams; also read without the lock; NULL: none */
+    _Atomic(strata_stream_t) last_met; /* one of these streams, or NULL; also read without the lock */
     _Atomic bool met_many; /* more streams than fit in `met`; also read without the lock */
     strata_stack_t *next_met_many, *prev_met_many;
 };
 
-/* {stack number 12 bits, serial 52}: the serial belongs to one life of the number, and to no other one in the process. */
+/* A handle is {stack number 12 bits, serial 52}. The serial is unique in the process, so it names one life of the number. */
 static inline uint16_t strata_stack_handle_number(strata_stack_handle_t handle) { return (uint16_t)(handle >> 52); }
 
-/* The parts of a ref: strata_slab_ref(). */
+/* Make a ref from its parts, and return a part of it. The bits are those of strata_slab_ref(). */
 static inline strata_ref_t strata_ref_make(uint16_t home, uint32_t slot, uint32_t generation) {
     return ((uint64_t)home << 52) | ((uint64_t)slot << STRATA_REF_GENERATION_BITS) | generation;
 }
@@ -162,99 +175,103 @@ static inline uint32_t strata_ref_slot(strata_ref_t ref) {
 }
 static inline uint32_t strata_ref_generation(strata_ref_t ref) { return (uint32_t)ref & STRATA_GENERATION_LAST; }
 
-/* Stacks by number: made once, never freed. */
+/* Stacks by number, created once and never freed. */
 extern strata_stack_t *_Atomic strata_stacks[STRATA_STACKS];
 
-/* The stack of a number, dead or alive; NULL if there never was one. Any thread. */
+/* Returns the stack of a number, open or not, or NULL if there never was one. Any thread. */
 static inline strata_stack_t *strata_stack_of(uint16_t number) {
     return atomic_load_explicit(&strata_stacks[number & (STRATA_STACKS - 1)], memory_order_acquire);
 }
-/* Owner's ref of a live record. */
+/* Returns the owner's ref of a live record. */
 static inline strata_ref_t strata_ref_of(const strata_record_t *record) {
     return strata_slab_ref(&strata_stack_of(record->home)->slab, record);
 }
 
 /* ---- life ---- */
 
-/* A number with its slab, without layers and not open. The rank of its lock: a stack, the shared stack of a thread, or a shared
- * stack. E_LIMIT, E_HOST_MEMORY. */
+/* Takes a number and creates its slab. The stack has no layers and is not open. `rank` is the lock's: STACK, THREAD for the shared
+ * stack of a thread, or SHARED. E_LIMIT, E_HOST_MEMORY. */
 strata_status_t strata_stack_begin(strata_group_t *group, strata_lock_rank_t rank, strata_stack_t **stack);
-/* Whom a stack serves. */
+/* Identifies the requests that a stack serves. */
 typedef struct strata_stack_for {
     strata_stream_t stream;
-    const char *name; /* of the stream; NULL: none */
-    uint64_t thread; /* of the per-thread default stream, else 0 */
+    const char *name; /* of the stream, or NULL */
+    uint64_t thread; /* of the per-thread default stream, otherwise 0 */
 } strata_stack_for_t;
-/* Makes the instances of the group's plan, sharing the group's shared stack. No lock is held. */
+/* Creates the instances of the group's plan, over the group's shared stack. No lock is held. */
 strata_status_t strata_stack_create(strata_group_t *group, const strata_stack_for_t *whose, strata_stack_t **stack);
-/* The shared stack: the instances of device scope, shared by all stacks of the group. strata_stack_create() makes those of
- * threads. */
+/* Creates the shared stack: the instances of device scope, which all stacks of the group share. strata_stack_create() creates
+ * those of threads. */
 strata_status_t strata_shared_stack_create(strata_group_t *group, strata_stack_t **shared);
-/* Ends the layers, whose chunks go back, and the life of the number: refs into it are stale. No lock is held. */
+/* Destroys the layers, which return their chunks, and ends this life of the number. Its refs become stale. No lock is held. */
 void strata_stack_destroy(strata_stack_t *stack);
-/* Earlier handles no longer name it; it gets a new one, or none. No lock of a stack is held. */
+/* Revoke the stack's earlier handles. The first gives it a new one, the second leaves none. No lock of a stack is held. */
 void strata_stack_rename(strata_stack_t *stack);
 void strata_stack_unname(strata_stack_t *stack);
 
-/* Under the domain's lock too. 0: it has none. */
+/* Returns the handle, or 0 if the stack has none. The domain's lock may be held. */
 strata_stack_handle_t strata_stack_handle_of(strata_stack_t *stack);
-/* Whether requests for a stream (and thread, for the per-thread default stream) come to this stack. The domain's lock is held. */
+/* Returns whether this stack serves requests of a stream, and of `thread` for the per-thread default stream. The domain's lock is
+ * held. */
 static inline bool strata_stack_serves(const strata_stack_t *stack, strata_stream_t stream, uint64_t thread) {
     return !stack->is_shared && !stack->orphan && stack->stream == stream && stack->thread == thread;
 }
 
-/* The stack that a handle names, kept from ending until strata_stack_leave(); NULL: it names none any more. Any thread. */
+/* Returns the stack that a handle names, or NULL if it is stale. It is not destroyed before strata_stack_leave(). Any thread. */
 strata_stack_t *strata_stack_enter(strata_stack_handle_t handle);
 void strata_stack_leave(strata_stack_t *stack);
 
 /* ---- serving ---- */
 
-/* Serves a request: the way down the stack, recovery included. The record is booked and noted. The caller fills what it asks for; `call`
- * is the core's. A caller that gives an `outcome`, and the struct's size with it, finds there what became of the request. */
+/* Serves a request through the layers of the stack, recovery included. The record is booked, and noted for free by pointer. The
+ * caller sets the fields of its request, but not `call`, which is the core's. A caller that sets `outcome`, and `struct_size` with
+ * it, finds the result there. */
 strata_status_t strata_stack_serve(strata_stack_t *stack, const strata_request_t *request, strata_record_t **record);
-/* A request failed after a growth (docs/contracts.md §7): if more is reserved now than `reserved` before it, idle chunks go back,
- * of the stack and then of what it shares. The reason of the failure stays. */
+/* Undoes the growth of a request that failed (docs/contracts.md §7). If more is reserved now than `reserved`, the bytes before the
+ * request, it releases idle chunks of the stack and then of its shared stacks. The reason of the failure stays. */
 void strata_stack_undo_growth(strata_stack_t *stack, uint64_t reserved);
-/* A record of 0 bytes, at no address. */
+/* Serves a record of 0 bytes, which has no address. E_LIMIT. */
 strata_status_t strata_stack_serve_nothing(strata_stack_t *stack, strata_record_t **record);
 
-/* Finds the live record of a ref of this facade and takes the lock of the stack that served it; call->held says which. The caller
- * releases it. E_STALE. */
+/* Finds the live record of a ref of this facade. Takes the lock of the stack that served it, and of its home if that is another
+ * stack. Both are in call->held, and the caller releases them. E_STALE. */
 strata_status_t strata_record_find(strata_t facade, strata_ref_t ref, strata_call_t *call, strata_record_t **record);
 /* Frees a record from strata_record_find(), with that call, and releases its locks. Cannot fail. */
 void strata_record_free(strata_call_t *call, strata_record_t *record);
-/* The same, but nobody has the block again: nothing shows when its last use is over. */
+/* Like strata_record_free(), but the block is never reused, because the end of its last use is unknown. */
 void strata_record_quarantine(strata_call_t *call, strata_record_t *record);
-/* The same; the last use was on `stream`. */
+/* Like strata_record_free(), for a block that was last used on `stream`. */
 void strata_record_free_on(strata_call_t *call, strata_record_t *record, strata_stream_t stream);
-/* A borrow, with that call, whose locks stay held. E_UNSUPPORTED as docs/contracts.md §4 says. */
+/* Record or erase a borrow with that call. Its locks may be released in between, and are held on return. E_UNSUPPORTED as in
+ * docs/contracts.md §4. */
 strata_status_t strata_record_borrow(strata_call_t *call, strata_record_t *record, strata_stream_t stream);
 strata_status_t strata_record_unborrow(strata_call_t *call, strata_record_t *record, strata_stream_t stream);
 
-/* A block that was kept since its free, by strata_sent_keep(): goes on with that free. `known` as said then. No lock is held. */
+/* Completes the free of a block that strata_sent_keep() has kept, with the `known` of that call. No lock is held. */
 void strata_record_return(strata_record_t *record, bool known);
-/* The entry of a record in allocation/domain/sent.h; 0: none. The call's lock is held. To mark, the record has notes: made by
- * strata_record_ready_notes(), during which the lock may be open. E_LIMIT, E_HOST_MEMORY, E_STALE. */
+/* Return or set the number of a record's entry in allocation/domain/sent.h, 0 if it has none. The call's lock is held. Before
+ * marking, strata_record_ready_notes() makes the record's notes, and may release the lock in between. It fails with E_LIMIT,
+ * E_HOST_MEMORY or E_STALE. */
 uint32_t strata_record_sent_number(const strata_call_t *call, const strata_record_t *record);
 strata_status_t strata_record_ready_notes(strata_call_t *call, strata_record_t *record);
 void strata_record_mark_sent(const strata_call_t *call, strata_record_t *record, uint32_t number);
 
-/* The stack's lock, for all but the direct ways: afterwards no block of it is in a magazine. */
+/* Settling empties the stack's magazines, under its lock. Every path but the fast paths takes the lock with strata_stack_take(). */
 void strata_stack_settle(strata_stack_t *stack);
 static inline void strata_stack_take(strata_stack_t *stack) {
     strata_lock(&stack->lock);
     if (__builtin_expect(stack->keeps, 0)) strata_stack_settle(stack);
 }
-/* The stack's lock, and its home's if that is another one: for what both guard. */
+/* Take and release the stack's lock, and its home's if that is another stack, for the fields that both guard. */
 void strata_stack_lock(strata_stack_t *stack);
 void strata_stack_unlock(strata_stack_t *stack);
-/* Whose lock guards what a hit of the stack changes. */
+/* Returns the stack whose lock guards the fields that a hit changes. */
 static inline strata_stack_t *strata_stack_home(strata_stack_t *stack) {
     return atomic_load_explicit(&stack->home, memory_order_relaxed);
 }
 
-/* Opens or closes hits for a reason, and the direct way of frees with them, unless there was never one. The stack's lock and its
- * home's are held. */
+/* Closes hits for a reason, or removes that reason. Every reason except NO_HIT also closes the fast path of frees. The stack's lock
+ * and its home's are held. */
 static inline void strata_stack_close(strata_stack_t *stack, uint8_t reason, bool closed) {
     stack->closed = (uint8_t)(closed ? stack->closed | reason : stack->closed & ~reason);
     uint16_t requests = stack->closed ? STRATA_ATTENTION_CORE : 0;
@@ -263,7 +280,7 @@ static inline void strata_stack_close(strata_stack_t *stack, uint8_t reason, boo
     stack->attention_free = (uint16_t)((stack->attention_free & ~STRATA_ATTENTION_LIMIT) | frees);
 }
 
-/* Figures that others read without the lock; who holds it writes them. */
+/* Read and write metrics that other threads read without the lock. Only the holder of the lock writes them. */
 static inline uint64_t strata_word_read(const uint64_t *word) {
     return atomic_load_explicit((const _Atomic uint64_t *)(const void *)word, memory_order_relaxed);
 }
@@ -271,12 +288,13 @@ static inline void strata_word_write(uint64_t *word, uint64_t value) {
     atomic_store_explicit((_Atomic uint64_t *)(void *)word, value, memory_order_relaxed);
 }
 
-/* What lives in the stack has passed a bound: brings peaks up to date, its own and that of the place. Its home's lock is held. */
+/* Called when live bytes have passed their bound. Updates the peaks of the stack and of the place. Its home's lock is held. */
 void strata_stack_note_peaks(strata_stack_t *stack);
 
-/* Called with the home's lock held, these four. */
+/* The next four functions are called with the home's lock held. */
 
-/* `size` bytes serve `requested` of the program from now on. True: more lives than was looked at, strata_stack_note_peaks() is due. */
+/* Counts `size` bytes that now serve `requested` bytes of the program. Returns true if live bytes have passed their bound, so that
+ * strata_stack_note_peaks() must be called. */
 static inline bool strata_stack_count(strata_stack_t *stack, uint64_t size, uint64_t requested) {
     strata_statistics_t *f = &stack->figures;
     requested += f->requested_bytes;
@@ -288,13 +306,13 @@ static inline bool strata_stack_count(strata_stack_t *stack, uint64_t size, uint
            size > atomic_load_explicit(&stack->watched[STRATA_ALLOCATED], memory_order_relaxed);
 }
 
-/* Books a record that was handed out, and one that was taken back. */
+/* Counts a record that was handed out. strata_stack_unbook() reverses it when the record is freed. */
 static inline void strata_stack_book(strata_stack_t *stack, const strata_record_t *record) {
     bool passed = strata_stack_count(stack, record->size, strata_record_requested(record));
     if (__builtin_expect(passed, 0)) strata_stack_note_peaks(stack);
 }
 
-/* The program has given them back. */
+/* Reverses strata_stack_count() when the program has freed the bytes. */
 static inline void strata_stack_uncount(strata_stack_t *stack, uint64_t size, uint64_t requested) {
     strata_statistics_t *f = &stack->figures;
     strata_word_write(&f->requested_bytes, f->requested_bytes - requested);
@@ -306,33 +324,33 @@ static inline void strata_stack_unbook(strata_stack_t *stack, const strata_recor
     strata_stack_uncount(stack, record->size, strata_record_requested(record));
 }
 
-/* From now on blocks that are handed out are noted for free by pointer; what is live is noted now. */
+/* Makes the stack note the blocks that it hands out, for free by pointer. Notes its live blocks now. */
 void strata_stack_note_pointers(strata_stack_t *stack, strata_directory_t *directory);
 
-/* ---- what the domain asks of each stack; no lock is held ---- */
+/* ---- calls of the domain to each stack; no lock is held ---- */
 
 uint64_t strata_stack_release(strata_stack_t *stack);
-/* Gives back until at most `keep` idle bytes stay, as far as whole chunks are idle; returns the bytes. */
+/* Releases whole idle chunks until at most `keep` idle bytes are left, if possible. Returns the bytes. */
 uint64_t strata_stack_trim(strata_stack_t *stack, uint64_t keep);
 void strata_stack_poll(strata_stack_t *stack, strata_pending_t *pending);
-/* Notifies each layer of the stack. Also with the lock of a stack held, by `call`. */
+/* Notify each layer of the stack. In the first function `call` may hold the lock of a stack. */
 void strata_stack_notify_by(strata_stack_t *stack, strata_notice_t *notice, strata_call_t *call);
 void strata_stack_notify(strata_stack_t *stack, strata_notice_t *notice);
-/* A stream will be destroyed: layers take the events that they need from it while they can. */
+/* Called before a stream is destroyed, while layers can still record the events that they need on it. */
 void strata_stack_stream_gone(strata_stack_t *stack, strata_stream_t stream);
-/* False: no layer of it has frees that carry counts. */
+/* Returns false if no layer of the stack has frees that carry counts. */
 bool strata_stack_set_frontier(strata_stack_t *stack, uint64_t count);
-/* A capture into a pool of graphs of the place begins or ends. */
+/* Called when a capture into a graph pool of the place begins or ends. */
 void strata_stack_tell_capture(strata_stack_t *stack, uint64_t pool, bool begins);
-/* Whether all work of a forgotten stack's stream is done: only then anybody may have what it caches. */
+/* Returns whether all work of a forgotten stack's stream is done. Before that, its cached memory must not be reused. */
 bool strata_stack_has_passed(strata_stack_t *stack);
-/* Whether nothing is live, deferred or cached. */
+/* Returns whether no block is live, deferred or cached, and no call is in progress. */
 bool strata_stack_is_empty(strata_stack_t *stack);
 uint64_t strata_stack_idle_bytes(strata_stack_t *stack);
 strata_status_t strata_stack_validate(strata_stack_t *stack);
-/* Every live record that a caller holds, under the lock. */
+/* Calls `live` for every live record that a caller holds, under the lock. */
 void strata_stack_walk_live(strata_stack_t *stack, strata_walk_fn live, void *context);
-/* "retry > stream_safe > auto_growth": the layers of a route (`call`), by the numbers of the stack. */
+/* Writes the layers of a route (`call`), by their numbers in the stack: "retry > stream_safe > auto_growth". */
 void strata_route_text(const strata_stack_t *stack, uint64_t call, char *text, size_t capacity);
 
 #endif

@@ -16,7 +16,7 @@ static _Atomic uint64_t exits;
 static pthread_key_t exit_key;
 static pthread_once_t exit_once = PTHREAD_ONCE_INIT;
 
-/* The numbers of living threads. A thread that found no room counts as alive for ever, so nothing of it is given up too early. */
+/* The numbers of living threads. A thread that found no room counts as alive forever, so nothing of it is released early. */
 static pthread_mutex_t alive_lock = PTHREAD_MUTEX_INITIALIZER;
 enum { ALIVE_MOST = 1 << 16 };
 static uint64_t *alive;
@@ -26,7 +26,7 @@ static bool overflowed;
 static void come_alive(uint64_t number) {
     size_t got;
     pthread_mutex_lock(&alive_lock);
-    /* A reserved range with room for all, touched as threads come. It outlives every facade. */
+    /* A reserved range with room for all numbers, touched as threads register. It outlives every facade. */
     if (!alive) alive = strata_host_reserve(ALIVE_MOST * sizeof *alive, ALIVE_MOST * sizeof *alive, &got);
     if (alive && alive_count < ALIVE_MOST) alive[alive_count++] = number;
     else overflowed = true;

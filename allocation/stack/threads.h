@@ -1,29 +1,29 @@
-/* The threads that use the library: a waiter may only give up at once when every other one is waiting too. */
+/* The threads that use the library, by number. A wait for memory may end early only if every other thread waits too. */
 #ifndef STRATA_ALLOCATION_THREADS_H
 #define STRATA_ALLOCATION_THREADS_H
 
 #include <stdbool.h>
 #include <stdint.h>
 
-/* 0 until the thread is registered; in a child of fork() 0 for ever, because another thread may hold a lock there for ever. */
+/* 0 until the thread is registered. In a child of fork() it stays 0, because locks of other threads may stay held forever there. */
 extern _Thread_local uint64_t strata_threads_own __attribute__((tls_model("initial-exec")));
-/* The same, but 0 while the thread is inside an operator of any facade: its calls by handle are no hits then. */
+/* Equals strata_threads_own, but is 0 inside an operator of any facade. Calls by handle then take the slow path. */
 extern _Thread_local uint64_t strata_threads_plain __attribute__((tls_model("initial-exec")));
 void strata_threads_set_plain(bool plain);
 /* Returns true if the process has threads that have never called the library. Their first call may be a free. */
 bool strata_threads_has_strangers(void);
-/* The calling thread serves the library itself: it has a number, and is not counted among those that may free. */
+/* Gives a number to the calling thread, which works for the library itself. It does not count as a thread that may free. */
 void strata_threads_stand_apart(void);
-/* This process is a child: none of its threads is registered from now on. */
+/* Called in a child of fork(). No thread is registered there from now on. */
 void strata_threads_forked(void);
 uint32_t strata_threads_registered(void);
-/* Whether the thread of a number is still alive. */
+/* Returns whether the thread with this number is still alive. */
 bool strata_threads_is_alive(uint64_t number);
-/* How many have exited so far. If the number has not moved, those that were alive still are. */
+/* Returns the number of exits so far. While it is unchanged, every thread that was alive still is. */
 uint64_t strata_threads_exits(void);
 uint64_t strata_threads_enrol(void);
-/* A number of the calling thread, never 0 and never given twice. The first call registers the thread until it exits; in a child of
- * fork() each call returns another number. */
+/* Returns a number of the calling thread, never 0 and never given twice. The first call registers the thread until it exits. In a
+ * child of fork() each call returns another number. */
 static inline uint64_t strata_threads_self(void) {
     uint64_t own = strata_threads_own;
     return __builtin_expect(own != 0, 1) ? own : strata_threads_enrol();
