@@ -60,7 +60,7 @@ const char *strata_place_memory(strata_place_kind_t place) {
 }
 
 bool strata_place_reaches(strata_place_kind_t place, const char *memory) {
-    /* Kernels read no pageable memory, the host reads no device memory. */
+    /* Kernels do not access pageable memory, and the host does not access device memory. */
     static const char *const reached[STRATA_PLACE_KINDS][3] = {
         [STRATA_PLACE_GPU] = {"device", "managed", "pinned"},
         [STRATA_PLACE_MANAGED] = {"managed", "pinned"},

@@ -1,4 +1,4 @@
-/* Which layer may stand above which. */
+/* The rules for the order of layers: decides whether one layer may be above another. */
 #ifndef STRATA_STRATEGY_LEGAL_H
 #define STRATA_STRATEGY_LEGAL_H
 
@@ -9,29 +9,29 @@ typedef enum strata_clash {
     STRATA_CLASH_BELOW_SOURCE, /* the upper is a source */
     STRATA_CLASH_NEEDS, /* the upper needs what the lower does not give */
     STRATA_CLASH_WAITS, /* the lower may wait, under the upper's lock */
-    STRATA_CLASH_SHARED_LOCK, /* the upper would have a lock that all streams share, above a cache */
-    STRATA_CLASH_NARROW, /* the lower has an instance per stream or thread, the upper one for all */
-    STRATA_CLASH_UNSEEN /* the upper is a cache, inside which memory changes owners unseen by the lower */
+    STRATA_CLASH_SHARED_LOCK, /* the upper has a lock that all streams share, and the lower is a cache */
+    STRATA_CLASH_NARROW, /* the lower has an instance per stream or thread, and the upper is shared more widely */
+    STRATA_CLASH_UNSEEN /* the upper is a cache, in which memory changes owners without a call of the lower */
 } strata_clash_t;
 
-/* How widely the instances of a layer are shared. The type's scope says so, but a layer that gives single_stream has an instance
- * per stream, unless its option `streams` says that they are ignored. NULL: the options' defaults. */
+/* Returns how widely the instances of a layer are shared. That is the type's scope, but a layer that gives single_stream has an
+ * instance per stream, unless its option `streams` is `ignored`. If `options` is NULL, the defaults count. */
 strata_scope_t strata_scope_of(const strata_layer_type_t *type, const void *options);
-/* Traits above a layer that stands on traits `below`. */
+/* Returns the traits above a layer: those that it gives, and those of `below` that it passes on. */
 uint32_t strata_traits_above(const strata_layer_type_t *type, uint32_t below);
-/* Of two neighbours. `scope` is that of the upper (strata_scope_of()); `given` is what the lower gives, including what it passes
- * on. */
+/* Returns the conflict between two neighbors, if any. `scope` is that of the upper (strata_scope_of()). `given` has the traits that
+ * the lower gives and passes on. */
 strata_clash_t strata_clash_of_neighbours(const strata_layer_type_t *upper, strata_scope_t scope, const strata_layer_type_t *lower,
                                           uint32_t given);
-/* Of any two layers of one stack, whatever is between them. For the lower its type's scope counts: what may be shared stands below
- * what is. */
+/* Returns the conflict between any two layers of one stack, if any, regardless of the layers between them. For the lower the type's
+ * scope counts, because a layer that may be shared can be below one that is. */
 strata_clash_t strata_clash_of_pair(const strata_layer_type_t *upper, strata_scope_t scope, const strata_layer_type_t *lower);
-/* "STREAM_ORDERED, EXACT_SIZE" as a strategy spells it: "stream_ordered, exact_size"; "" for none. */
+/* Writes the names of traits as in a strategy, with separators: "stream_ordered, exact_size", or "" if there are none. */
 void strata_traits_text(uint32_t traits, const char *separator, char *text, size_t capacity);
 
-/* The value of a source's option `memory` for a place. */
+/* Returns the value of a source's option `memory` for a place. */
 const char *strata_place_memory(strata_place_kind_t place);
-/* Whether the users of the place can reach memory of that kind: what may stand below a layer that gives ANY_MEMORY. */
+/* Returns whether the users of the place can access memory of that kind, as required below a layer that gives ANY_MEMORY. */
 bool strata_place_reaches(strata_place_kind_t place, const char *memory);
 
 #endif

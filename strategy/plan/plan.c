@@ -1,4 +1,4 @@
-/* The builder's first half: one place's stack, checked and numbered. */
+/* Makes the plan of one place's stack: checks its order, depth, memory, options and alignment, and numbers its layers. */
 #include <stdio.h>
 #include <string.h>
 
@@ -7,7 +7,7 @@
 #include "platform/place.h"
 #include "strategy/plan/legal.h"
 
-/* The layers that give what is needed, for the message. */
+/* Writes the names of the layers that give the needed traits, for the message. */
 static void givers(uint32_t needed, char *text, size_t capacity) {
     size_t length = 0;
     *text = '\0';
@@ -28,7 +28,7 @@ static strata_status_t fail_needs(const strata_model_layer_t *upper, const strat
                               upper->name, names, lower->name, *who ? who : "a layer that gives it");
 }
 
-/* `upper` stands somewhere above `lower`; the message names both, with the origin of the upper. */
+/* `upper` is somewhere above `lower`. The message names both, at the origin of the upper. */
 static strata_status_t fail_clash(strata_clash_t clash, const strata_model_layer_t *upper, const strata_model_layer_t *lower) {
     const char *a = upper->name, *b = lower->name;
     switch (clash) {
@@ -64,15 +64,15 @@ static strata_status_t fail_clash(strata_clash_t clash, const strata_model_layer
 /* A stack as a tree of layers, numbered as in the plan. */
 typedef struct building {
     const strata_model_layer_t *layers[STRATA_PLAN_NODES + 1];
-    uint32_t above[STRATA_PLAN_NODES + 1]; /* 0: the top */
+    uint32_t above[STRATA_PLAN_NODES + 1]; /* 0 for the top */
     uint32_t last[STRATA_PLAN_NODES + 1]; /* the highest number below it */
-    uint32_t given[STRATA_PLAN_NODES + 1]; /* traits above it */
-    uint64_t serves[STRATA_PLAN_NODES + 1]; /* the largest alignment */
+    uint32_t given[STRATA_PLAN_NODES + 1]; /* traits for the layer above it */
+    uint64_t serves[STRATA_PLAN_NODES + 1]; /* max alignment that it serves */
     uint32_t count;
     strata_place_kind_t place;
 } building_t;
 
-/* Numbers a stack below layer `above`; there is room for it. */
+/* Numbers a stack below layer `above`. Requires room for it. */
 static void number(building_t *built, const strata_model_stack_t *stack, uint32_t above) {
     for (size_t i = 0; i < stack->count; i++) {
         const strata_model_layer_t *layer = &stack->layers[i];
@@ -101,7 +101,7 @@ static strata_status_t fail_end(const strata_model_layer_t *last) {
                               last->name);
 }
 
-/* Sources and routers end a stack, and nothing else does. */
+/* A stack must end with a source or with a router that has branches, and these may be nowhere else. */
 static strata_status_t check_ends(const strata_model_stack_t *stack) {
     for (size_t i = 0; i < stack->count; i++) {
         const strata_model_layer_t *layer = &stack->layers[i], *next = i + 1 < stack->count ? layer + 1 : NULL;
@@ -120,7 +120,7 @@ static strata_status_t check_ends(const strata_model_stack_t *stack) {
     return STRATA_OK;
 }
 
-/* The first layer below that conflicts with layer `n`. */
+/* Fails at the first layer below that conflicts with layer `n`. */
 static strata_status_t check_below(const building_t *built, uint32_t n) {
     const strata_model_layer_t *upper = built->layers[n];
     strata_scope_t scope = strata_scope_of(upper->type, upper->options);
@@ -135,7 +135,7 @@ static strata_status_t check_below(const building_t *built, uint32_t n) {
     return STRATA_OK;
 }
 
-/* What all branches of a router give, the router may pass on. */
+/* A router may pass on only the traits that all of its branches give. */
 static uint32_t given_below(const building_t *built, uint32_t n) {
     uint32_t given = built->last[n] > n ? ~0u : 0;
     for (uint32_t m = n + 1; m <= built->last[n]; m++)
@@ -143,7 +143,7 @@ static uint32_t given_below(const building_t *built, uint32_t n) {
     return given;
 }
 
-/* Of the whole stack, in which something must keep memory idle. */
+/* The layer `idle` applies to the whole stack, and some layer must keep memory idle. */
 static strata_status_t check_idle(const building_t *built, uint32_t n) {
     const strata_model_layer_t *layer = built->layers[n];
     bool keeps = false;
@@ -161,7 +161,7 @@ static strata_status_t check_idle(const building_t *built, uint32_t n) {
                               built->layers[built->count]->name, layer->name);
 }
 
-/* Once for each stack. */
+/* `retry` and `idle` may occur once in each stack. */
 static strata_status_t check_once(const building_t *built, uint32_t n) {
     const strata_model_layer_t *layer = built->layers[n];
     if (layer->type != &strata_retry_type && layer->type != &strata_idle_type) return STRATA_OK;
@@ -183,7 +183,7 @@ static strata_status_t check_order(building_t *built) {
     return STRATA_OK;
 }
 
-/* There are few layers from the top, or from below a cache, to the next cache or source. */
+/* A route has at most STRATA_ROUTE_LAYERS, from the top, or from below a cache, to the next cache or source. */
 static strata_status_t check_depth(const building_t *built) {
     size_t deep[STRATA_PLAN_NODES + 1] = {0};
     for (uint32_t n = 1; n <= built->count; n++) {
@@ -208,8 +208,8 @@ static bool may_differ(const building_t *built, uint32_t n) {
     return false;
 }
 
-/* A source with an option for the kind of memory must have the place's, or "place". Where a layer above allows another kind, it may
- * be any that the place's users can reach. */
+/* A source with an option for the kind of memory must have the place's kind, or "place". The gpu's may
+ * also be managed. If a layer above allows another kind, it may be any that the place's users can access. */
 static strata_status_t check_memory(const building_t *built, uint32_t n) {
     const strata_model_layer_t *source = built->layers[n];
     const strata_option_row_t *row = source->type->role == STRATA_SOURCE ? strata_option_find(source->type, "memory") : NULL;
@@ -228,14 +228,14 @@ static strata_status_t check_memory(const building_t *built, uint32_t n) {
 
 /* ---- options ---- */
 
-/* A value that equals the default, in whatever words, does not count. */
+/* A value that equals the default does not count, even if it is written differently. */
 static bool says_default(const strata_model_layer_t *layer, const strata_option_row_t *row) {
     char value[STRATA_OPTION_TEXT_BYTES];
     strata_option_print(row, layer->options, value, sizeof value);
     return strcmp(value, row->default_text) == 0;
 }
 
-/* All branches of a router except the last have their value; the last takes what is left. */
+/* All branches of a router except the last must have their value. The last one takes the rest. */
 static strata_status_t check_branches(const strata_model_layer_t *layer) {
     for (const strata_option_row_t *row = layer->type->options; row && row->name; row++) {
         uint32_t branch = strata_option_branch(row);
@@ -258,7 +258,7 @@ static strata_status_t check_branches(const strata_model_layer_t *layer) {
     return STRATA_OK;
 }
 
-/* What a layer itself says about its options. */
+/* Lets a layer check its own options. */
 static strata_status_t check_options(const strata_model_layer_t *layer, strata_place_kind_t place) {
     const strata_layer_type_t *type = layer->type;
     const char *option = NULL;
@@ -271,14 +271,14 @@ static strata_status_t check_options(const strata_model_layer_t *layer, strata_p
                               option ? "." : "", option ? option : "", strata_last_error()->text);
 }
 
-/* Whether what lies below is one source: chunks of two branches are never used as one. */
+/* Returns whether there is one source below. Chunks of two branches are never used as one. */
 static bool has_one_source(const building_t *built, uint32_t n) {
     for (uint32_t m = n + 1; m <= built->last[n]; m++)
         if (built->layers[m]->type->role == STRATA_ROUTER) return false;
     return true;
 }
 
-/* The layer below that wants each block within one handle; NULL: none does. */
+/* Returns a layer below that requires each block to be in one handle, or NULL. */
 static const strata_model_layer_t *registrable_below(const building_t *built, uint32_t n) {
     for (uint32_t m = n + 1; m <= built->last[n]; m++) {
         const strata_model_layer_t *layer = built->layers[m];
@@ -288,7 +288,7 @@ static const strata_model_layer_t *registrable_below(const building_t *built, ui
     return NULL;
 }
 
-/* An option with "coalesce" in its name acts on chunks that may be used as one. */
+/* `coalesce_regions` requires chunks that may be used as one. */
 static strata_status_t check_coalescing(const building_t *built, uint32_t n) {
     const strata_model_layer_t *layer = built->layers[n];
     const strata_option_row_t *row = strata_option_find(layer->type, "coalesce_regions");
@@ -311,7 +311,8 @@ static strata_status_t check_coalescing(const building_t *built, uint32_t n) {
 
 /* ---- alignment ---- */
 
-/* What everything directly below serves; *least is the one that serves least. A source stands on the place. */
+/* Returns the alignment that every layer directly below serves, and the layer that serves the least in *least. For a source it is
+ * the alignment of the place, and *least is 0. */
 static uint64_t alignment_below(const building_t *built, uint32_t n, uint32_t *least) {
     uint64_t below = UINT64_MAX;
     *least = 0;
@@ -336,7 +337,7 @@ static strata_status_t fail_alignment(const strata_model_layer_t *upper, const s
                               upper->name, row ? ".alignment" : "", upper->name, wants, lower->name, gives);
 }
 
-/* From the sources up: each layer needs something from the layers below it. */
+/* Runs from the sources up, because each layer's alignment depends on the layers below it. */
 static strata_status_t check_alignment(building_t *built) {
     for (uint32_t n = built->count; n > 0; n--) {
         const strata_model_layer_t *layer = built->layers[n];
@@ -389,7 +390,7 @@ static void fill_plan(const building_t *built, strata_plan_t *plan) {
     }
 }
 
-/* Branches are bounded where they are read; a model that was made by hand is checked again. */
+/* The reader bounds branches, but a model may also be made without it, so they are checked again. */
 static strata_status_t check_counts(const strata_model_stack_t *stack) {
     const strata_model_layer_t *layers[STRATA_PLAN_NODES];
     size_t count = strata_model_layers(stack, layers, STRATA_PLAN_NODES);

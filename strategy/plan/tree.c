@@ -1,4 +1,4 @@
-/* The model as a tree: stacks in stacks, stacks of one device, values of one branch. */
+/* Looks up parts of a model: nested stacks, the stacks of one device, the options of one branch. */
 #include <stdlib.h>
 #include <string.h>
 

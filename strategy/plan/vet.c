@@ -10,7 +10,7 @@
 
 enum { ROWS_MOST = STRATA_OWN_FIGURES - 1, STATE_MOST = 1 << 20, OPTIONS_MOST = 1 << 16, WORD_MOST = 64 };
 
-/* What every version of the header has had. */
+/* The size of the fields that every version of the header has. */
 #define OLDEST_SIZE (offsetof(strata_layer_type_t, free) + sizeof((strata_layer_type_t *)0)->free)
 
 static strata_status_t copy_type(const strata_layer_type_t *type, strata_layer_type_t *full) {
@@ -27,7 +27,7 @@ static strata_status_t copy_type(const strata_layer_type_t *type, strata_layer_t
     return STRATA_OK;
 }
 
-/* A word of a strategy file: letters, digits and _, a letter first. */
+/* Returns whether it is a word of a strategy file: letters, digits and _, a letter first. */
 static bool is_word(const char *word) {
     size_t length = word ? strnlen(word, WORD_MOST + 1) : 0;
     for (size_t i = 0; i < length; i++)
@@ -54,7 +54,8 @@ static strata_status_t check_shape(const strata_layer_type_t *type) {
     if (missing) return strata_fail(STRATA_E_INVALID, 0, "the layer \"%s\" has no %s", type->name, missing);
     if ((unsigned)type->role > STRATA_ROUTER || (unsigned)type->scope > STRATA_SCOPE_DEVICE)
         return strata_fail(STRATA_E_INVALID, 0, "the layer \"%s\": no such role or scope", type->name);
-    /* A block's locks are its stack's and one shared stack's, so only at a cache a new route begins. */
+    /* A block has the locks of its stack and of one shared stack. So an instance of thread scope must begin a new route, as only a
+     * cache does. */
     if (type->scope == STRATA_SCOPE_THREAD && type->role != STRATA_CACHE)
         return strata_fail(STRATA_E_INVALID, 0, "the layer \"%s\": of thread scope are caches alone", type->name);
     if (type->state_size < sizeof(strata_layer_t) || type->state_size > STATE_MOST)
@@ -85,7 +86,7 @@ static size_t size_of_kind(strata_option_kind_t kind) {
     return 0;
 }
 
-/* Texts begin anywhere; everything else at a multiple of its size. */
+/* Texts may begin at any offset, all other kinds at a multiple of their size. */
 static bool fits(size_t offset, size_t bytes, size_t whole) {
     return bytes > 0 && (bytes == STRATA_OPTION_TEXT_BYTES || offset % bytes == 0) && offset <= whole && bytes <= whole - offset;
 }
@@ -106,7 +107,7 @@ static strata_status_t check_option(const strata_layer_type_t *type, size_t inde
                        strata_last_error()->text);
 }
 
-/* Each default is parsed once here: later, a default that does not parse would end the process. */
+/* Parses each default once here. Later a default that cannot be parsed would end the process. */
 static strata_status_t check_options(const strata_layer_type_t *type) {
     if (!type->options) return STRATA_OK;
     void *scratch = strata_host_new(1, type->options_size + 1);
