@@ -1,10 +1,10 @@
-/* Memory that others made, as records of a source: strata/layer.h. */
+/* Adopts foreign memory as records of a source: strata/layer.h. */
 #include <string.h>
 
 #include "allocation/domain/layer.h"
 #include "platform/arguments.h"
 
-/* In the words of the record that link the blocks of a cache. */
+/* Stored in the words of the record that link the blocks of a cache. */
 typedef struct ending {
     strata_deleter_fn deleter;
     void *context;

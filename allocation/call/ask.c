@@ -1,4 +1,4 @@
-/* What the domain and the facade ask of a stack: each of its own layers in turn, the top first. */
+/* Operations of the domain and the facade on a stack. Each visits the stack's own layers, the top first. */
 #include "allocation/domain/layer.h"
 #include "allocation/uses/host_wait.h"
 #include "platform/arithmetic.h"
@@ -16,8 +16,9 @@ uint64_t strata_stack_release(strata_stack_t *stack) {
     return released;
 }
 
-/* Under the layer's lock: how much of `keep` it may keep, if `idle` bytes are known in the stack. A layer that cannot say what it
- * holds idle (a driver's pool) is asked to keep what the others leave. */
+/* Returns how much of `keep` the layer may keep, if the stack has `idle` known idle bytes. A layer that
+ * cannot report its idle bytes (a driver's pool) may keep the part that the others leave. The layer's
+ * lock is held. */
 static uint64_t share_of(strata_layer_t *layer, uint64_t keep, uint64_t idle) {
     uint64_t own = layer->type->idle_bytes ? layer->type->idle_bytes(layer) : 0, others = idle - strata_min(idle, own);
     return keep - strata_min(keep, others);
@@ -29,7 +30,8 @@ uint64_t strata_stack_trim(strata_stack_t *stack, uint64_t keep) {
     STRATA_EACH_OWN_LAYER(stack, layer) {
         bool tells = layer->type->idle_bytes != NULL;
         if (!layer->type->trim && !(tells && layer->type->release)) continue;
-        /* What a layer gave back may lie idle in one below. */
+        /* Memory that a layer above released may be idle in one below, so the idle bytes are counted for
+         * each layer. */
         uint64_t idle = strata_stack_idle_bytes(stack);
         if (tells && idle <= keep) continue;
         strata_call_t call = {.stack = stack};
@@ -41,7 +43,8 @@ uint64_t strata_stack_trim(strata_stack_t *stack, uint64_t keep) {
     return released;
 }
 
-/* What a forgotten stream leaves is pending until its work is done; then anybody may have it. */
+/* Memory of a forgotten stream is pending until that stream's work is done. Afterwards any stream may use
+ * it. */
 static void poll_gone(strata_stack_t *stack, strata_pending_t *pending) {
     strata_stack_take(stack);
     strata_handle_t gone = stack->gone;

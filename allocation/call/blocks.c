@@ -51,10 +51,10 @@ static const strata_record_t *record_at(strata_stack_t *stack, uint64_t address)
         if (STRATA_LAYER_HAS(layer->type, find)) search.found = layer->type->find(layer, address);
         else if (layer->type->walk) layer->type->walk(layer, look, &search);
     }
-    /* What a decorator above holds is shown by the record that it made. */
+    /* A block that a decorator wraps is represented by the decorator's own record. */
     const strata_record_t *held = search.found && search.found->state == STRATA_RECORD_CHUNK ? search.found : NULL;
     if (held) search.found = NULL;
-    /* Where a router leads past the caches, so does what is no block of one. */
+    /* If a router may bypass the caches, blocks of a source are searched as well. */
     bool others = held || stack->is_shared || !has_cache || routed;
     for (uint32_t slot = 1; slot < stack->slab.used && !search.found && others; slot++) {
         const strata_record_t *record = strata_slab_record(&stack->slab, slot);
@@ -70,7 +70,8 @@ const strata_record_t *strata_stack_block_at(strata_stack_t *stack, uint64_t add
 
 bool strata_stack_holds(strata_stack_t *stack, uint64_t address) { return record_at(stack, address) != NULL; }
 
-/* Those of one rank by number, which a lock keeps for all lives of its stack: one order for every domain there will ever be. */
+/* Locks the stacks of one rank in the order of their numbers. A number keeps its lock through all lives
+ * of its stack, so this order is the same in every domain. */
 static void lock_all(strata_domain_t *domain, strata_lock_rank_t rank) {
     uint64_t numbers[STRATA_STACKS / 64] = {0};
     for (const strata_stack_t *stack = domain->first_stack; stack; stack = stack->next_of_all)

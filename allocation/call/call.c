@@ -1,4 +1,4 @@
-/* The locks of a call, and the ways down and back up. */
+/* Takes and releases the locks of a call, and passes requests and frees down the layers. */
 #include <stdio.h>
 #include <string.h>
 
@@ -23,7 +23,8 @@ void strata_call_lock(strata_call_t *call, strata_opened_t opened) {
     }
 }
 
-/* A thread's shared stack is below the stacks that share it; for what its own cache asks below it is the upper one. */
+/* A thread's shared stack is the lower one for the stacks that share it. For requests that its own cache
+ * makes to the layers below, it is the upper one. */
 int strata_call_level(const strata_call_t *call, const strata_stack_t *stack) {
     return stack->is_shared && !(stack->of_thread && stack == call->stack) ? 1 : 0;
 }
@@ -43,7 +44,7 @@ void strata_call_leave(strata_call_t *call, const strata_layer_t *layer, bool en
     strata_unlock(&layer->stack->lock);
 }
 
-/* The shared stack of all threads ends with its domain. */
+/* The shared stack of all threads lives as long as its domain, so it needs no count. */
 static void change_inside(strata_call_t *call, strata_stack_t *home, uint32_t by) {
     call->stack->inside += by;
     if (home == call->stack || !home->of_thread) return;
@@ -64,7 +65,8 @@ void strata_call_stayed(strata_call_t *call, strata_stack_t *home) { change_insi
 void strata_call_wait(strata_call_t *call, strata_stack_t *stack, strata_condition_t *condition, uint64_t timeout_ns) {
     int own = strata_call_level(call, stack);
     strata_stack_t *other = call->held[1 - own];
-    /* A branch's lock comes before a shared stack's: to take it again, the shared stack's must be open too. */
+    /* A stack's lock is taken before a shared stack's, so the shared stack's must be released before this
+     * one is retaken. */
     if (!other) {
         strata_condition_wait(condition, &stack->lock, timeout_ns);
         return;
@@ -86,7 +88,7 @@ strata_status_t strata_layer_allocate(strata_layer_t *layer, const strata_reques
     return status;
 }
 
-/* If a cache made the record, the cache below reads its states under this lock. */
+/* If a cache below made the record, it reads the state under this lock. */
 static void set_state(const strata_call_t *call, strata_record_t *record, strata_record_state_t state) {
     strata_stack_t *home = strata_stack_of(record->home);
     bool held = strata_call_holds(call, home);
@@ -95,9 +97,9 @@ static void set_state(const strata_call_t *call, strata_record_t *record, strata
     if (!held) strata_unlock(&home->lock);
 }
 
-/* A layer may have filled the memory on the stream of the request. What a forgotten stream left is served to any other next,
- * without an order after that; if nothing shows when the fill is over, nobody may have anything of the stack. Memory without an
- * owner stream is filled by the host. */
+/* A layer may have filled the memory on the stream of the request. An orphan's memory is served to any
+ * stream next, with no ordering after that fill. If the end of the fill cannot be observed, no memory of
+ * the stack may be reused. The host fills memory that has no owner stream. */
 static void wait_for_guest(strata_call_t *call) {
     strata_opened_t opened = strata_call_unlock(call);
     if (!strata_domain_wait_for(call->stack->domain, call->stream)) {
@@ -108,7 +110,8 @@ static void wait_for_guest(strata_call_t *call) {
     strata_call_lock(call, opened);
 }
 
-/* Given back after a failure above, it never had a ref to end: whoever keeps or defers it holds no caller's block. */
+/* Handles a record that is freed because a layer above failed. It never had a ref to end. A layer that
+ * keeps or defers it must not see it as a caller's block. */
 static void undo(strata_call_t *call, strata_record_t *record) {
     if (call->stack->orphan) wait_for_guest(call);
     set_state(call, record, STRATA_RECORD_DEFERRED);

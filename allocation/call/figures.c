@@ -19,7 +19,7 @@ uint32_t strata_own_figure_rows(const strata_layer_type_t *type, strata_own_figu
     return count;
 }
 
-/* Layers without a lock change their words at any time. */
+/* Layers that are not guarded change their words at any time. */
 static uint64_t word_of(strata_layer_t *layer, uint32_t offset) {
     return atomic_load((_Atomic uint64_t *)(void *)((char *)layer + offset));
 }
@@ -65,7 +65,7 @@ static void reset_stack(strata_stack_t *stack) {
     strata_stack_unlock(stack);
 }
 
-/* What has ended holds nothing now. */
+/* Ended stacks hold nothing now. */
 static void reset_ended(strata_domain_t *domain) {
     strata_lock(&domain->lock);
     for (strata_group_t *group = &domain->ordinary; group; group = group->next)

@@ -1,27 +1,28 @@
-/* The figures that layers count themselves, read as the layer contract says. */
+/* The metrics that layers count themselves, read under the rules of the layer contract (strata/layer.h). */
 #ifndef STRATA_ALLOCATION_FIGURES_H
 #define STRATA_ALLOCATION_FIGURES_H
 
 #include "allocation/domain/group.h"
 
-enum { STRATA_OWN_FIGURES = 257 /* the rows that a type may have, and one more */ };
+enum { STRATA_OWN_FIGURES = 257 /* the rows that a type may have, plus one */ };
 
 typedef struct strata_own_figure {
     const char *name, *unit, *doc;
     uint64_t value;
 } strata_own_figure_t;
 
-/* The rows of a type, without values: those of its `stats`, and then `idle_bytes` if it knows what it holds idle and has no row of
- * that name. Returns their number. */
+/* Sets the rows of a type, without values: its `stats`, then `idle_bytes` if it has that operation and no
+ * row of that name. Returns their number. */
 uint32_t strata_own_figure_rows(const strata_layer_type_t *type, strata_own_figure_t rows[STRATA_OWN_FIGURES]);
-/* The same for an instance, all values of one moment. Takes the lock of the layer's stack. */
+/* Like strata_own_figure_rows(), with the values of an instance, all of one moment. Takes the lock of the
+ * layer's stack. */
 uint32_t strata_own_figures(strata_layer_t *layer, strata_own_figure_t rows[STRATA_OWN_FIGURES]);
-/* The sums over all instances of a layer, by its number, in the stacks of one group; those of device scope are one. Takes the
- * stacks' locks in turn. */
+/* Sums the rows over all instances of a layer, by its number, in the stacks of one group. A layer of
+ * device scope has one instance. Takes the stacks' locks one after the other. */
 uint32_t strata_group_own_figures(strata_group_t *group, uint32_t number, strata_own_figure_t rows[STRATA_OWN_FIGURES]);
 
-/* Sets all peaks of a place to the present values: its own, those of its stacks and of ended ones, and those of layers. No lock is
- * held. */
+/* Resets all peaks of a place to the present values: its own, those of live and ended stacks, and those
+ * of layers. No lock is held. */
 void strata_domain_reset_peaks(strata_domain_t *domain);
 
 #endif

@@ -1,4 +1,4 @@
-/* The way back: finding a record by its ref, borrows, and the walk of the route in reverse order. */
+/* Finds a record by its ref, notes borrows, and frees through the layers of the route in reverse order. */
 #include "allocation/domain/layer.h"
 #include "allocation/domain/sent.h"
 #include "allocation/reclaim/waiting.h"
@@ -11,7 +11,7 @@ static strata_status_t stale(strata_ref_t ref, const char *why) {
                        (unsigned)strata_ref_home(ref), (unsigned)strata_ref_slot(ref), why);
 }
 
-/* Under the lock of `home`: the live record of a ref, or NULL with the reason set. */
+/* Returns the live record of a ref, or NULL with the reason set. The lock of `home` is held. */
 static strata_record_t *checked(strata_stack_t *home, strata_t facade, strata_ref_t ref) {
     uint32_t slot = strata_ref_slot(ref);
     const char *why = NULL;
@@ -30,7 +30,7 @@ static strata_record_t *checked(strata_stack_t *home, strata_t facade, strata_re
     return record;
 }
 
-/* A branch's lock comes before a shared stack's. */
+/* A stack's lock is taken before a shared stack's. */
 static void lock_in_order(strata_call_t *call, strata_stack_t *server) {
     strata_stack_take(server);
     call->held[strata_call_level(call, server)] = server;
@@ -75,8 +75,8 @@ strata_status_t strata_record_find(strata_t facade, strata_ref_t ref, strata_cal
 
 /* ---- borrows ---- */
 
-/* The first layer that handles borrows, from `route` of the record on, top first, then in the records inside it; and the record
- * that this layer knows. NULL: none. */
+/* Returns the first layer that handles borrows, or NULL. It searches `route`, the rest of the record's
+ * route, from the top, and then the records inside. Sets *record to the record that this layer handles. */
 static strata_layer_t *borrow_layer(const strata_stack_t *server, uint64_t route, strata_record_t **record) {
     for (strata_record_t *at = *record; at; at = strata_record_inner(at), route = at ? at->route : 0) {
         for (; route; route >>= 8) {
@@ -120,7 +120,7 @@ strata_status_t strata_below_erase_stream(strata_layer_t *self, strata_record_t 
     STRATA_REFUSE_NULL(record);
     STRATA_REFUSE_NULL(call);
     strata_layer_t *layer = borrow_layer_below(self, &record);
-    /* What no layer handles the core takes back, if it noted it. */
+    /* The core takes back a borrow that no layer handles, if it noted one. */
     return layer ? erase(layer, record, stream, call) : STRATA_OK;
 }
 
@@ -146,7 +146,7 @@ static strata_status_t unborrow(strata_call_t *call, strata_record_t *record, st
     strata_record_t *known = record;
     strata_layer_t *layer = borrow_layer(call->stack, record->route, &known);
     strata_status_t status = layer ? erase(layer, known, stream, call) : STRATA_OK;
-    /* What no layer handles the core has noted. */
+    /* The core has noted a borrow that no layer handles. */
     bool noted = record->attention & STRATA_ATTENTION_CORE;
     if (!noted || (status != STRATA_OK && status != STRATA_E_UNSUPPORTED)) return status;
     strata_host_wait_erase(call, record, stream);
@@ -163,7 +163,7 @@ strata_status_t strata_record_unborrow(strata_call_t *call, strata_record_t *rec
 
 /* ---- free ---- */
 
-/* From here on the ref is stale: a second free finds another generation. */
+/* The ref is stale from here on: a second free finds another generation. */
 static void end_ref(const strata_call_t *call, strata_record_t *record) {
     strata_stack_t *home = strata_stack_of(record->home);
     bool held = strata_call_holds(call, home);
@@ -173,7 +173,8 @@ static void end_ref(const strata_call_t *call, strata_record_t *record) {
     if (!held) strata_unlock(&home->lock);
 }
 
-/* Ends the ref. From here on the record is only ours, and the stack stays until leave(), whatever it holds. */
+/* Ends the ref. Afterwards this call alone owns the record, and the stack is not destroyed before
+ * leave(), whatever it holds. */
 static void enter(strata_call_t *call, strata_record_t *record) {
     strata_stack_t *server = call->stack;
     strata_stack_unbook(server, record);
@@ -182,7 +183,7 @@ static void enter(strata_call_t *call, strata_record_t *record) {
     server->inside++;
 }
 
-/* Whoever waits for memory may be in another stack. */
+/* A thread that waits for memory may do so in another stack. */
 static void leave(strata_stack_t *server) {
     strata_domain_t *domain = server->domain;
     strata_stack_lock(server);
@@ -192,8 +193,8 @@ static void leave(strata_stack_t *server) {
     if (waited_for) strata_domain_wake(domain);
 }
 
-/* The lock is held, and is released. Unless all users are known to be done or noted, the block is quarantined: never reused, given
- * back when the stack ends. */
+/* Releases the lock, which is held. If not all users are known to be done or noted, the block is
+ * quarantined. It is then never reused, and is returned when the stack ends. */
 static void go_back(strata_call_t *call, strata_record_t *record, bool known) {
     strata_stack_t *server = call->stack;
     if (record->route == 0) {
@@ -207,11 +208,12 @@ static void go_back(strata_call_t *call, strata_record_t *record, bool known) {
     if (known) strata_below_free(record, call);
 }
 
-/* The rest of a free whose ref has ended. What other processes use stays, as a deferred block that is in no layer's list. */
+/* Completes a free whose ref has ended. A block that other processes use stays as a deferred block, in no
+ * layer's list. */
 static void finish(strata_call_t *call, strata_record_t *record, strata_sent_mark_t mark, bool known) {
     strata_domain_t *domain = call->stack->domain;
     if (strata_sent_keep(call, mark, record, known)) {
-        record->attention |= STRATA_ATTENTION_NOTES; /* says that it is in limbo */
+        record->attention |= STRATA_ATTENTION_NOTES; /* the record is in limbo */
         call->stack->limbo++;
         (void)strata_call_unlock(call);
     } else {
@@ -242,7 +244,8 @@ void strata_record_free(strata_call_t *call, strata_record_t *record) {
     finish(call, record, mark, known);
 }
 
-/* Of several owners this one leaves a note: the last of them knows no more about the use. */
+/* If the block has several owners, this owner's use is noted as unknown, because the last owner cannot
+ * wait for it. */
 void strata_record_quarantine(strata_call_t *call, strata_record_t *record) {
     if (strata_record_is_shared(call, record)) strata_record_note_unknown_use(call, record);
     strata_sent_mark_t mark = strata_sent_mark(call, record);
@@ -254,8 +257,8 @@ void strata_record_quarantine(strata_call_t *call, strata_record_t *record) {
     finish(call, record, mark, false);
 }
 
-/* A last use on `stream` is a borrow; if it cannot be noted the host waits. False: neither was possible. The call's lock is held,
- * and may be open meanwhile. */
+/* Notes the last use on `stream` as a borrow. If that fails, the host waits. Returns false if neither was
+ * possible. The call's lock is held, and may be released in between. */
 static bool note_last_use(strata_call_t *call, strata_record_t *record, strata_stream_t stream) {
     strata_status_t status = strata_record_borrow(call, record, stream);
     if (status == STRATA_OK || status == STRATA_E_UNSUPPORTED) return true;
@@ -266,7 +269,7 @@ static bool note_last_use(strata_call_t *call, strata_record_t *record, strata_s
 }
 
 void strata_record_free_on(strata_call_t *call, strata_record_t *record, strata_stream_t stream) {
-    /* A use that outlives this owner is noted before the others can free the block. */
+    /* Notes a use that outlives this owner before the other owners can free the block. */
     if (strata_record_is_shared(call, record)) {
         if (!note_last_use(call, record, stream)) strata_record_note_unknown_use(call, record);
         strata_record_free(call, record);

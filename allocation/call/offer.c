@@ -1,4 +1,4 @@
-/* What a layer outside the tree may ask of the device: strata/layer.h. */
+/* Offers services of the device and the core to layers outside the tree: strata/layer.h. */
 #include "allocation/domain/layer.h"
 #include "allocation/domain/quarantine.h"
 #include "allocation/mechanism/pieces.h"
@@ -62,7 +62,8 @@ static strata_status_t get(strata_layer_t *self, size_t size, size_t alignment, 
                : strata_device_malloc(device, memory, size, got);
 }
 
-/* What could not be booked goes back; what the device refuses even then is quarantined. The earlier reason stays. */
+/* Returns memory that could not be booked. If the device refuses it, the memory is quarantined. The
+ * earlier reason stays. */
 static strata_status_t give_unbooked(strata_layer_t *self, strata_address_t got, size_t size) {
     strata_error_t reason = *strata_last_error();
     if (give_back(self, got) == STRATA_OK) {
@@ -104,7 +105,8 @@ strata_status_t strata_layer_give_memory(strata_layer_t *self, uint64_t address,
     return status;
 }
 
-/* The bottom of a route is the layer that made the record; 0: that layer held it again when the device refused. */
+/* Returns whether the layer made the record. The maker is at the bottom of the route. An empty route
+ * means that the layer already had the record back when the device refused the free. */
 static bool made_by(const strata_record_t *record, const strata_layer_t *layer) {
     uint64_t route = record->route;
     while (route >> 8) route >>= 8;
@@ -122,7 +124,7 @@ void strata_layer_each_left(strata_layer_t *self, strata_walk_fn each, void *con
     }
 }
 
-/* ---- nothing to do ---- */
+/* ---- operations that do nothing ---- */
 
 strata_status_t strata_layer_create_nothing(strata_layer_t *self) {
     STRATA_REFUSE_NULL(self);

@@ -2,7 +2,7 @@
 
 #include "allocation/domain/domain.h"
 
-/* Under the lock of `home`. */
+/* The lock of `home` is held. */
 static void tell_allocation(const strata_stack_t *home, strata_ref_t ref, strata_ref_info_t *info) {
     uint32_t slot = strata_ref_slot(ref), generation = strata_ref_generation(ref);
     if (slot == 0 || slot >= home->slab.used) return;

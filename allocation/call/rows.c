@@ -6,7 +6,7 @@
 
 static void copy_row(strata_stack_t *stack, strata_layer_t *layer, const strata_record_t *block, void *context) {
     strata_rows_t *rows = context;
-    /* The chunk of another cache is shown by that cache's own blocks. */
+    /* The blocks of another cache represent its chunk. */
     if (block->state == STRATA_RECORD_CHUNK) return;
     if (rows->count++ >= rows->room) return;
     const strata_record_t *chunk = layer && layer->type->chunk_of ? layer->type->chunk_of(layer, block) : block;
@@ -23,7 +23,7 @@ static void copy_row(strata_stack_t *stack, strata_layer_t *layer, const strata_
     row->pool = server->group->pool;
 }
 
-/* An upper bound of the blocks that there are now. */
+/* Returns an upper bound of the present number of blocks. */
 static size_t slots_used(strata_domain_t *domain) {
     size_t used = 0;
     STRATA_DOMAIN_EACH(domain, stack) {
@@ -34,7 +34,8 @@ static size_t slots_used(strata_domain_t *domain) {
     return used;
 }
 
-/* All rows of one moment. More blocks may have come while room was made for those seen before. */
+/* Copies all rows of one moment. Blocks may be added while room is made for those counted before, so it
+ * may need more room. */
 static strata_status_t copy_rows(strata_domain_t *domain, strata_rows_t *rows) {
     *rows = (strata_rows_t){.room = slots_used(domain)};
     for (;;) {
@@ -51,8 +52,9 @@ static strata_status_t copy_rows(strata_domain_t *domain, strata_rows_t *rows) {
     }
 }
 
-/* The rows of a chunk are together and in order, so only the chunks need sorting. If a decorator holds some of a chunk's blocks,
- * the rows of what it made are elsewhere: each piece between them is a run of its own. */
+/* The rows of a chunk are adjacent and in order, so only runs need sorting. If a decorator wraps some of
+ * a chunk's blocks, the rows of its own records are elsewhere. Each piece of the chunk between them is a
+ * separate run. */
 static int by_address(const void *a, const void *b) {
     uintptr_t first = (uintptr_t)((const strata_rows_run_t *)a)->first->block.ptr,
               second = (uintptr_t)((const strata_rows_run_t *)b)->first->block.ptr;

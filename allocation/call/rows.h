@@ -1,10 +1,10 @@
-/* Every block of a domain at one moment, as rows. */
+/* Rows for every block of a domain at one moment. */
 #ifndef STRATA_ALLOCATION_ROWS_H
 #define STRATA_ALLOCATION_ROWS_H
 
 #include "allocation/call/blocks.h"
 
-/* Neighbours in one chunk, in the order of their addresses. */
+/* Adjacent blocks of one chunk, in the order of their addresses. */
 typedef struct strata_rows_run {
     const strata_snapshot_row_t *first;
     size_t count;
@@ -17,7 +17,8 @@ typedef struct strata_rows {
     size_t run_count;
 } strata_rows_t;
 
-/* Copied with the locks of all stacks held; no lock is held here. E_HOST_MEMORY: nothing is left. */
+/* Copies the rows while it holds the locks of all stacks. No lock is held at the call. Returns
+ * E_HOST_MEMORY, with nothing to delete. */
 strata_status_t strata_rows_take(strata_domain_t *domain, strata_rows_t *rows);
 void strata_rows_delete(strata_rows_t *rows);
 

@@ -1,4 +1,4 @@
-/* The way down for a request, and the booking of what came up. */
+/* Passes a request down the layers of a stack, and books the record that they serve. */
 #include "allocation/domain/layer.h"
 #include "allocation/domain/paused.h"
 #include "allocation/graphs/graphs.h"
@@ -11,7 +11,7 @@ typedef struct serving {
     strata_stack_t *stack;
     const strata_request_t *request;
     strata_record_t *record;
-    bool booked; /* as it was left */
+    bool booked; /* the record is booked already */
 } serving_t;
 
 static strata_status_t down(serving_t *serving, uint32_t extra_flags) {
@@ -24,13 +24,13 @@ static strata_status_t down(serving_t *serving, uint32_t extra_flags) {
     return status == STRATA_E_NO_MEMORY ? strata_reclaim_once(top, &request, &serving->record) : status;
 }
 
-/* The stream of the request uses a block of `server` that it does not own. If nothing can note that, the block goes back as if it
- * had never been served. If no layer handles borrows, the core does. */
+/* Notes that the stream of the request uses a block of `server`, which it does not own. If that fails,
+ * the block is returned as if it had never been served. If no layer handles borrows, the core does. */
 static strata_status_t borrow_served(strata_stack_t *server, strata_record_t *record, strata_stream_t stream) {
     strata_call_t call = {.stack = server, .stream = stream, .purpose = STRATA_FOR_FIRST_USE};
     strata_stack_take(server);
     call.held[0] = server;
-    /* Another guest's use, whose end nothing shows, may be of this very block. */
+    /* An earlier borrower whose completion cannot be observed may still use this block. */
     strata_status_t status = server->stranded ? STRATA_E_DEVICE : strata_record_borrow(&call, record, stream);
     (void)strata_call_unlock(&call);
     if (status == STRATA_OK || status == STRATA_E_UNSUPPORTED) return STRATA_OK;
@@ -52,9 +52,9 @@ static void book(strata_record_t *record) {
     strata_stack_unlock(server);
 }
 
-/* A hit in the stack of a forgotten stream. Its block goes home to that stack when it is freed; it is used on another stream, and
- * so counts as borrowed by it. It is booked while the stack is visited: after serving its last block the stack may hold nothing,
- * and end. */
+/* Serves a hit from the stack of a forgotten stream. The free returns the block to that stack. It is used
+ * on another stream, so it counts as borrowed. It is booked during the visit: after its last block is
+ * served the stack may hold nothing, and end. */
 static bool serve_from_orphan(serving_t *serving, strata_stack_t *orphan) {
     strata_pending_t pending = {.ready_at = UINT64_MAX};
     strata_stack_poll(orphan, &pending);
@@ -69,9 +69,9 @@ static bool serve_from_orphan(serving_t *serving, strata_stack_t *orphan) {
 
 static bool serve_from_orphans(serving_t *serving) {
     strata_domain_t *domain = serving->stack->domain;
-    if (serving->stack->orphan) return false; /* its stream went meanwhile: it borrows nothing any more */
+    if (serving->stack->orphan) return false; /* its stream was forgotten during the call, so it borrows no more */
     for (strata_stack_t *stack = NULL; (stack = strata_domain_next_orphan(domain, stack)) != NULL;) {
-        /* Another group's layers, a pool's above all, may hold memory that this group may not have. */
+        /* Layers of another group, especially of a pool, may hold memory that this group must not use. */
         if (stack->group != serving->stack->group || stack->group->graph || stack->of_thread != serving->stack->of_thread) continue;
         if (!strata_stack_has_passed(stack) || !serve_from_orphan(serving, stack)) continue;
         strata_domain_leave_stack(domain, stack);
@@ -80,8 +80,8 @@ static bool serve_from_orphans(serving_t *serving) {
     return false;
 }
 
-/* The stack is the stream's own, so nobody borrows. The request stays one outside pools: for a layer that distinguishes owners
- * (scrub) it is another owner than the pool. */
+/* The stack belongs to the stream, so nothing is borrowed. The request remains outside pools: a layer
+ * that distinguishes owners (scrub) treats it as another owner than the pool. */
 static bool serve_from_pool(serving_t *serving, strata_stack_t *stack) {
     serving_t theirs = {.stack = stack, .request = serving->request};
     if (down(&theirs, STRATA_NO_GROW | STRATA_NO_RETRY) != STRATA_OK) return false;
@@ -91,7 +91,7 @@ static bool serve_from_pool(serving_t *serving, strata_stack_t *stack) {
     return true;
 }
 
-/* Free memory for the same stream in pools that lend. The reason of the refusal stays. */
+/* Serves free memory of the same stream from pools that lend. The reason of the refusal stays. */
 static bool serve_from_pools(serving_t *serving) {
     strata_stack_t *own = serving->stack;
     const strata_error_t reason = *strata_last_error();
@@ -110,7 +110,7 @@ static bool serve_from_pools(serving_t *serving) {
     return false;
 }
 
-/* If they have nothing either, the earlier reason stays. */
+/* If the orphans have nothing either, the earlier reason stays. */
 static bool serve_left_behind(serving_t *serving) {
     const strata_error_t reason = *strata_last_error();
     if (serve_from_orphans(serving)) return true;
@@ -127,12 +127,12 @@ static strata_status_t one_way(serving_t *serving) {
     return down(serving, 0);
 }
 
-/* Whether the requests of `stack` go through what `other` shares. */
+/* Returns whether requests of `stack` pass through the instances that `other` shares. */
 static bool stands_on(const strata_stack_t *stack, const strata_stack_t *other) {
     return other == stack->thread_shared || (other->is_shared && !other->of_thread && other->group == stack->group);
 }
 
-/* It does not look at other streams' caches: growth there may be another thread's. */
+/* Other streams' caches are left alone, because another thread may have caused their growth. */
 void strata_stack_undo_growth(strata_stack_t *stack, uint64_t reserved) {
     strata_domain_t *domain = stack->domain;
     if (strata_domain_reserved(domain) <= reserved) return;
@@ -164,13 +164,14 @@ strata_status_t strata_stack_serve(strata_stack_t *stack, const strata_request_t
     uint64_t reserved = strata_domain_reserved(stack->domain);
     strata_status_t status = strata_group_refuse_paused(stack->group);
     if (status != STRATA_OK) return status;
-    /* Where every request asks a source, it asks the driver first. */
+    /* If the stack has no cache, every request reaches a source, which calls the driver. So the check
+     * comes first. */
     status = stack->hit ? STRATA_OK : strata_graphs_refuse_unannounced(stack, request->stream);
     if (status == STRATA_OK) status = one_way(&serving);
-    /* What the ladder waited for may be in a forgotten stream's stack. */
+    /* The memory that the recovery waited for may be in a forgotten stream's stack. */
     if (status == STRATA_E_NO_MEMORY && strata_domain_has_orphans(stack->domain) && serve_left_behind(&serving)) status = STRATA_OK;
     if (status == STRATA_E_NO_MEMORY && serve_from_pools(&serving)) status = STRATA_OK;
-    /* In places without an owner the stream that is given is the first borrower. */
+    /* In places without an owner, the stream of the request is the first borrower. */
     if (status == STRATA_OK && stack->ownerless && request->stream) status = borrow_served(stack, serving.record, request->stream);
     if (status != STRATA_OK) {
         if (!(request->flags & STRATA_NO_GROW)) strata_stack_undo_growth(stack, reserved);

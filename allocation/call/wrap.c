@@ -1,4 +1,4 @@
-/* Records that decorators make: what goes up has another address or size than what came from below. */
+/* Wraps records for decorators that change the address or the size. */
 #include "allocation/domain/layer.h"
 #include "platform/arguments.h"
 
@@ -8,8 +8,8 @@ strata_layer_t *strata_record_maker(const strata_stack_t *server, const strata_r
     return route ? server->layers[route] : NULL;
 }
 
-/* Whoever looks for a ref reads the state under the lock of the record's home. If that is not ours, it is the shared stack's, which
- * comes after ours. */
+/* A look-up of a ref reads the state under the lock of the record's home. If the home is not our stack,
+ * it is the shared stack, whose lock is taken after ours. */
 static void set_state(const strata_layer_t *self, strata_record_t *record, strata_record_state_t state) {
     strata_stack_t *home = strata_stack_of(record->home);
     if (home != self->stack) strata_stack_take(home);
@@ -31,7 +31,7 @@ strata_record_t *strata_record_held(const strata_record_t *record) {
     return strata_slab_record(&strata_stack_of((uint16_t)record->held_home)->slab, record->held_slot);
 }
 
-/* Only decorators that wrap make records. */
+/* Decorators make records only by wrapping. */
 strata_record_t *strata_record_inner(const strata_record_t *record) {
     const strata_layer_t *maker = strata_record_maker(strata_stack_of(record->stack), record);
     return maker && maker->type->role == STRATA_DECORATOR ? strata_record_held(record) : NULL;

@@ -1,5 +1,6 @@
-/* Captures of the program: what an allocator does in the order of a stream must not become a node of the program's graph. It would
- * not be done now, and would be repeated at every launch, on memory that may be somebody else's by then. */
+/* Keeps the allocator's own work out of the program's captures. Work in the order of a captured stream
+ * would become a node of the program's graph. It would not be done now. Every launch would repeat it, on
+ * memory that may belong to another allocation by then. */
 #include "allocation/domain/domain.h"
 
 strata_status_t strata_domain_refuse_captured(strata_domain_t *domain, strata_stream_t stream) {

@@ -1,17 +1,17 @@
-/* The whole-structure check of uses: the executable form of what uses.h says. */
+/* Validates the whole structure of uses against the rules in uses.h. */
 #include "allocation/domain/domain.h"
 #include "allocation/uses/uses.h"
 
 typedef struct tally {
     uint64_t bytes, reduced;
-    uint32_t waiting, queued; /* uses of the blocks that wait; of the users' queues */
+    uint32_t waiting, queued; /* uses of the blocks that wait; uses in the users' queues */
 } tally_t;
 
 static strata_status_t corrupt(const char *layer, const char *what) {
     return strata_fail(STRATA_E_CORRUPT, 0, "%s: %s", layer, what);
 }
 
-/* A block that waits has as many uses left as it counts, and each shows when it is over. */
+/* Checks that a waiting block has `left` waiting uses, and that the end of each can be observed. */
 static strata_status_t validate_block(const strata_uses_t *uses, const char *layer, uint32_t head, tally_t *tally) {
     const strata_use_t *block = strata_use_at(uses, head);
     uint32_t left = 0, steps = 0;
@@ -63,7 +63,7 @@ static strata_status_t validate_queue(const strata_uses_t *uses, const char *lay
                                                                     : corrupt(layer, "the end of a stream's uses is wrong");
 }
 
-/* The uses of a quarantined block go on, so the users may have more of them than the blocks that wait. */
+/* The uses of a quarantined block continue, so the queues may have more uses than the blocks that wait. */
 static strata_status_t validate_queues(const strata_uses_t *uses, const char *layer, tally_t *tally) {
     uint32_t last = 0, count = 0;
     for (uint32_t user = uses->first_awaited; user; user = strata_user_at(&uses->users, user)->next_awaited) {

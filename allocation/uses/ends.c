@@ -1,12 +1,12 @@
-/* Streams that end while blocks are used on them. */
+/* Handles streams that are destroyed while blocks are in use on them. */
 #include "allocation/domain/domain.h"
 #include "allocation/domain/layer.h"
 #include "allocation/uses/uses.h"
 
 static strata_user_t *user_at(const strata_uses_t *uses, uint32_t user) { return strata_user_at(&uses->users, user); }
 
-/* One event after all work of the stream stands for every use of it that has none; else the host waits. Two threads may forget one
- * stream at once, and the locks be open meanwhile. False: neither can be had. */
+/* Records one event after all work of the stream, which covers every use of it that has none. If that
+ * fails, the host waits. The locks may be released, so another thread may forget the stream concurrently. */
 bool strata_uses_mark_end(strata_uses_t *uses, uint32_t node, strata_call_t *call) {
     strata_handle_t event = uses->mode == STRATA_USES_ON_HOST ? NULL : strata_uses_take_event(uses, call);
     strata_user_t *user = user_at(uses, node);

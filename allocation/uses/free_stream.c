@@ -2,7 +2,7 @@
 
 static strata_device_t *device_of(const strata_free_stream_t *self) { return self->uses->stack->domain->device; }
 
-/* Its entry is held as long as it exists. */
+/* The entry has one hold as long as the stream exists. */
 static bool adopt(strata_free_stream_t *self, strata_stream_t stream) {
     if (self->user == 0 && (self->user = strata_users_make(&self->uses->users, stream)) != 0) {
         strata_user_at(&self->uses->users, self->user)->holds = 1;
@@ -11,7 +11,7 @@ static bool adopt(strata_free_stream_t *self, strata_stream_t stream) {
     return self->user != 0 && self->stream == stream;
 }
 
-/* If two threads make it at once, one throws its own away. */
+/* If two threads create the stream concurrently, one destroys its own. */
 bool strata_free_stream_make(strata_free_stream_t *self, strata_call_t *call) {
     strata_stream_t stream;
     if (self->user) return true;
@@ -26,7 +26,7 @@ bool strata_free_stream_make(strata_free_stream_t *self, strata_call_t *call) {
     return self->user != 0;
 }
 
-/* NULL: the device refuses. */
+/* Returns NULL if the device refuses. */
 static strata_handle_t take_event(strata_events_t *events) {
     strata_handle_t event;
     while ((event = strata_events_take(events)) == NULL)
@@ -34,8 +34,8 @@ static strata_handle_t take_event(strata_events_t *events) {
     return event;
 }
 
-/* Whether an event was last recorded in a capture: a stream that waits for it is drawn in. A device that knows when it will pass is
- * not asked. */
+/* Returns whether an event was last recorded in a capture. A stream that waits for such an event joins
+ * the capture. The query is skipped on a device that can predict when the event will pass. */
 static bool is_captured(strata_device_t *device, strata_handle_t event) {
     if (strata_device_event_ready_at(device, event) != UINT64_MAX) return false;
     return strata_device_event_query(device, event) == STRATA_E_CAPTURE;

@@ -1,5 +1,5 @@
-/* A stream on which memory is freed after the streams that used it. What it has not reached waits in its owner's uses. Made when
- * first used. Guarded by the lock that guards the uses. */
+/* A stream on which memory is freed after the streams that used it. Frees that it has not reached are
+ * waiting uses of its owner. It is created when first used. The lock that guards the uses guards it too. */
 #ifndef STRATA_ALLOCATION_USES_FREE_STREAM_H
 #define STRATA_ALLOCATION_USES_FREE_STREAM_H
 
@@ -9,23 +9,23 @@
 typedef struct strata_free_stream {
     strata_uses_t *uses;
     strata_stream_t stream;
-    uint32_t user; /* its number among the users; 0: it is not made yet */
-    uint64_t frees; /* that it was given so far */
+    uint32_t user; /* its number among the users, or 0 if it is not created yet */
+    uint64_t frees; /* the number of frees submitted to it so far */
 } strata_free_stream_t;
 
-/* Whether it exists; made if necessary, with the locks open. */
+/* Creates the stream if necessary, with the locks released. Returns whether it exists. */
 bool strata_free_stream_make(strata_free_stream_t *self, strata_call_t *call);
-/* No lock is held: makes it wait for all work given to `stream` so far. False: it cannot, or `stream` is being captured and would
- * draw it in. */
+/* Makes it wait for all work submitted to `stream` so far. Returns false if that fails, or if `stream` is
+ * being captured, because the wait would add this stream to the capture. No lock is held. */
 bool strata_free_stream_wait_for(strata_free_stream_t *self, strata_stream_t stream);
-/* Notes bytes that were freed on this stream. Returns the use that completes with that work, or 0 if the host waited for it with the locks
- * open. */
+/* Notes bytes that were freed on this stream. Returns the use that completes with that work. Returns 0 if
+ * the host waited for it instead, with the locks released. */
 uint32_t strata_free_stream_note(strata_free_stream_t *self, uint64_t bytes, strata_call_t *call);
-/* The host waits for everything pending, with the locks open. */
+/* Waits on the host for all pending frees, with the locks released. */
 void strata_free_stream_synchronise(strata_free_stream_t *self, strata_call_t *call);
-/* The event after the last that is pending; NULL: nothing is. */
+/* Returns the event after the last pending free, or NULL if none is pending. */
 strata_handle_t strata_free_stream_last(const strata_free_stream_t *self);
-/* The device has been waited for, and the uses still exist. */
+/* Requires that the device has been waited for and that the uses still exist. */
 void strata_free_stream_destroy(strata_free_stream_t *self);
 
 #endif

@@ -1,15 +1,17 @@
-/* Blocks that are lent and freed inside one capture, and may serve it again (`reuse`): the owner's next operation must come after all
- * that the borrowers were captured to do.
+/* Reuses a block inside the capture in which it was lent and freed (`reuse`). The owner's next operation
+ * must come after everything that the borrowers were captured to do.
  *
- * No event of a capture can be asked. But the device knows the edges of the graph, and so whether the owner has joined a borrower: all
- * that this was captured to do so far, the use of the block with it, then comes first at every launch. That says nothing of what a
- * borrower was given before it was captured. So a use counts only if it was noted inside the capture, and never outside it. */
+ * Events of a capture cannot be queried. But the device has the edges of the graph, so it can report
+ * whether the owner has joined a borrower. Then all work captured on the borrower so far, which includes
+ * the use of the block, precedes the owner's next operation at every launch. That covers no work
+ * submitted to the borrower before it was captured. So a use counts only if it was noted inside the
+ * capture, and never outside it. */
 #include "allocation/domain/layer.h"
 #include "allocation/stack/threads.h"
 #include "allocation/uses/waiting.h"
 #include "platform/place.h"
 
-enum { LOOKS = 64, ANSWERS = 8 }; /* blocks that one poll looks at; streams whose answer it keeps */
+enum { LOOKS = 64, ANSWERS = 8 }; /* blocks that one poll examines; streams whose answer it caches */
 
 strata_status_t strata_uses_check_reuse(bool reuse, strata_place_kind_t place) {
     if (!reuse || !strata_place_is_ownerless(place)) return STRATA_OK;
@@ -26,12 +28,12 @@ uint64_t strata_uses_capture_of(const strata_uses_t *uses, uint32_t user) {
     return status == STRATA_OK && capture == STRATA_CAPTURE_ACTIVE ? id : 0;
 }
 
-/* ---- whether the owner has joined the borrowers ---- */
+/* ---- joins of the owner with the borrowers ---- */
 
 typedef struct answer {
     const strata_stack_t *owner;
     uint32_t user;
-    uint64_t id; /* of the capture in which the owner comes after the user; 0: it does not */
+    uint64_t id; /* of the capture in which the owner follows the user, or 0 if it does not */
 } answer_t;
 
 typedef struct answers {
@@ -76,7 +78,7 @@ static void pass_all(strata_uses_t *uses, uint32_t head) {
     for (uint32_t node = head; node; node = strata_use_at(uses, node)->next) strata_uses_end(uses, node, STRATA_USE_PASSED);
 }
 
-/* ---- those that have not been joined yet, in the order in which they are looked at ---- */
+/* ---- blocks that are not joined yet, in the order in which they are examined ---- */
 
 static void put_last(strata_uses_t *uses, uint32_t head) {
     uses->stack->figures.deferred_bytes += strata_use_at(uses, head)->bytes;

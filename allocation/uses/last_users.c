@@ -9,7 +9,7 @@ strata_status_t strata_last_users_init(strata_last_users_t *last, strata_domain_
 
 void strata_last_users_destroy(strata_last_users_t *last) { strata_users_destroy(&last->users); }
 
-/* Nobody takes the entries as long as marks name them. */
+/* An entry must not be reused while a valid mark names it. */
 static void let_go_of_waited(strata_last_users_t *last) {
     for (uint32_t node; (node = last->first_gone) != 0 && strata_user_at(&last->users, node)->count <= last->waited;) {
         last->first_gone = strata_user_at(&last->users, node)->list;
@@ -18,7 +18,7 @@ static void let_go_of_waited(strata_last_users_t *last) {
     }
 }
 
-/* Its hold is the list's. */
+/* The list takes over the entry's own hold. */
 static void append(strata_last_users_t *last, uint32_t node) {
     strata_user_t *user = strata_user_at(&last->users, node);
     user->count = last->frees;
@@ -35,7 +35,7 @@ static void leave(void *owner, uint32_t node) {
     let_go_of_waited(last);
 }
 
-/* False: it is not in the list. */
+/* Returns false if the entry is not in the list. */
 static bool take_out(strata_last_users_t *last, uint32_t node) {
     uint32_t before = 0, at = last->first_gone;
     while (at && at != node) before = at, at = strata_user_at(&last->users, at)->list;
@@ -47,7 +47,8 @@ static bool take_out(strata_last_users_t *last, uint32_t node) {
     return true;
 }
 
-/* A block of a stream that is gone is free only now: its work is waited for with this free. */
+/* A block of a GONE stream was freed just now, so the entry must stay until the host has waited for this
+ * free too. */
 static void stay(strata_last_users_t *last, uint32_t node) {
     if (!take_out(last, node)) strata_user_at(&last->users, node)->holds++;
     append(last, node);
@@ -63,14 +64,15 @@ uint32_t strata_last_users_of(strata_last_users_t *last, strata_stream_t stream)
 }
 
 void strata_last_users_mark(strata_last_users_t *last, strata_record_t *block, uint32_t user) {
-    /* A destroyed stream's entry may soon be another's. */
+    /* The mark must not name the entry of a destroyed stream, because another stream may soon get it. */
     bool named = user && strata_user_at(&last->users, user)->state == STRATA_USER_NAMED;
     strata_mark(block, ++last->frees, named ? user : 0);
     if (user && strata_user_at(&last->users, user)->state == STRATA_USER_GONE) stay(last, user);
     strata_last_users_let_go(last, user);
 }
 
-/* The work of a stream, marked while its handle is known to be good. NULL: it cannot be, or the stream is being captured. */
+/* Records an event after the stream's work while its handle is known to be valid. Returns NULL if that is
+ * not possible, or if the stream is being captured. */
 static strata_handle_t mark_work(strata_domain_t *domain, const strata_user_t *user) {
     bool nameable = strata_user_is_nameable(user) && strata_domain_refuse_captured(domain, user->stream) == STRATA_OK;
     strata_handle_t event = nameable ? strata_events_take(&domain->events) : NULL;
@@ -88,7 +90,7 @@ static bool wait_for(strata_domain_t *domain, strata_handle_t event, strata_call
     return done;
 }
 
-/* Streams that are gone have no name to wait by, but an event, if there was one to take. */
+/* A GONE stream has no handle to wait by, only an event, if one could be taken. */
 static bool wait_for_gone(strata_last_users_t *last, strata_domain_t *domain, strata_call_t *call) {
     bool done = true;
     for (uint32_t node = last->first_gone; done && node; node = strata_user_at(&last->users, node)->list) {
@@ -97,14 +99,15 @@ static bool wait_for_gone(strata_last_users_t *last, strata_domain_t *domain, st
         strata_opened_t opened = strata_call_unlock(call);
         done = event && strata_device_event_synchronise(domain->device, event) == STRATA_OK;
         strata_call_lock(call, opened);
-        /* Another thread has waited for it too, and it may be another entry by now: those after it begin the list. */
+        /* Another thread has waited too, so the entry may have been reused. The entries after it now
+         * begin the list. */
         if (count <= last->waited) return done && wait_for_gone(last, domain, call);
     }
     return done;
 }
 
-/* While a stream is being captured its device is not waited for; each of the users is. The lock is held, and open during each
- * wait. */
+/* Waits for each user, because the device of a captured stream must not be waited for. The lock is held,
+ * and is released during each wait. */
 static bool wait_for_each(strata_last_users_t *last, strata_domain_t *domain, strata_call_t *call) {
     strata_opened_t opened = strata_call_unlock(call);
     bool done = strata_events_ensure(&domain->events, 1) == STRATA_OK;

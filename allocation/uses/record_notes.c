@@ -20,13 +20,13 @@ const strata_record_notes_t *strata_record_notes_of(const strata_record_t *recor
     return strata_record_notes_noted(home, strata_slab_slot(&home->slab, record), record->generation);
 }
 
-/* Under the lock. */
+/* The lock is held. */
 static uint32_t entries_in(const strata_growing_t *range) {
     return (uint32_t)strata_min(strata_growing_usable(range) / sizeof(strata_record_notes_t), STRATA_SLAB_SLOTS);
 }
 
-/* The table of a stack reaches as far as its slab; no lock is held. Another thread may have made or grown it meanwhile, and the
- * stack may have ended. */
+/* Creates a table that can grow to every slot of the slab. Another thread may have created or grown it,
+ * and the stack may have ended. No lock is held. */
 static strata_status_t make_table(strata_stack_t *home) {
     strata_growing_t range;
     strata_status_t status = strata_growing_reserve(&range, LEAST_ENTRIES * sizeof(strata_record_notes_t),
@@ -44,7 +44,8 @@ static strata_status_t make_table(strata_stack_t *home) {
     return STRATA_OK;
 }
 
-/* The same, until the table has an entry for the slot. A record of the stack keeps it from ending. */
+/* Creates the table, or grows it so that it has an entry for the slot. A record of the stack keeps the
+ * stack from ending. No lock is held. */
 static strata_status_t grow_table(strata_stack_t *home, uint32_t slot) {
     strata_stack_take(home);
     bool made = home->record_notes != NULL;
@@ -78,8 +79,8 @@ static strata_status_t make_entry(strata_stack_t *home, uint32_t slot) {
     return status;
 }
 
-/* A record's attention belongs to its server and is guarded by that lock; the entry and the record's generation belong to its
- * home. */
+/* Takes the home's lock, which guards the entry and the record's generation, unless the call holds it.
+ * The record's attention is guarded by the lock of its server. */
 static strata_stack_t *enter_home(const strata_call_t *call, const strata_record_t *record) {
     strata_stack_t *home = strata_stack_of(record->home);
     if (strata_call_holds(call, home)) return NULL;
@@ -91,7 +92,8 @@ static void leave_home(strata_stack_t *home) {
     if (home) strata_unlock(&home->lock);
 }
 
-/* The entry of a record, made empty if there is none yet; NULL: the table is too short. Both locks are held. */
+/* Returns the entry of a record, created empty if there is none. Returns NULL if the table is too short.
+ * Both locks are held. */
 static strata_record_notes_t *claim(strata_record_t *record) {
     strata_record_notes_t *notes = entry_of(strata_stack_of(record->home), record);
     if (notes && !(record->attention & STRATA_ATTENTION_NOTES)) *notes = (strata_record_notes_t){.generation = record->generation};
@@ -116,7 +118,7 @@ void strata_record_note(strata_record_t *record, const strata_note_t *note) {
     (void)strata_call_unlock(&call);
 }
 
-/* The table is made with the locks open: the block may be freed meanwhile. */
+/* Releases the locks to create the table, so the block may be freed by another thread. */
 static strata_status_t ensure_entry(strata_call_t *call, const strata_record_t *record) {
     strata_stack_t *home = strata_stack_of(record->home);
     uint32_t generation = record->generation;

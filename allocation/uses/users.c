@@ -36,7 +36,7 @@ bool strata_user_is(const strata_user_t *user, strata_stream_t stream) {
 
 /* ---- look-up ---- */
 
-/* Number 0 is never NAMED. */
+/* Node 0 is never NAMED, so it never matches. */
 static bool is_of(const strata_user_t *user, strata_stream_t key, uint64_t thread) {
     return user->state == STRATA_USER_NAMED && user->stream == key && user->thread == thread;
 }

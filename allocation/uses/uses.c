@@ -23,7 +23,7 @@ void strata_uses_destroy(strata_uses_t *uses) {
     strata_nodes_destroy(&uses->nodes);
 }
 
-/* ---- of live blocks ---- */
+/* ---- live blocks ---- */
 
 static void leave_lost(void *users, uint32_t node) { strata_users_leave(users, node, STRATA_USER_LOST); }
 
@@ -34,7 +34,8 @@ uint32_t strata_uses_user(strata_uses_t *uses, strata_stream_t stream) {
     return strata_users_make(&uses->users, stream);
 }
 
-/* The link that leads to the user's use, or to where it would stand: the list is in the order of the handles. */
+/* Returns the link to the user's use, or the link at which to insert it. The list is in the order of the
+ * handles. */
 static uint32_t *find(const strata_uses_t *uses, uint32_t *link, uint32_t user) {
     uintptr_t handle = (uintptr_t)strata_user_at(&uses->users, user)->stream;
     for (; *link; link = &strata_use_at(uses, *link)->next) {
@@ -48,7 +49,7 @@ static bool leads_to(const strata_uses_t *uses, const uint32_t *link, uint32_t u
     return *link && strata_use_at(uses, *link)->user == user;
 }
 
-/* A node, which its user holds; 0: E_LIMIT. */
+/* Returns a node, for which its user has one more hold, or 0 after E_LIMIT. */
 static uint32_t take_node(strata_uses_t *uses, uint32_t user) {
     uint32_t node = strata_nodes_take(&uses->nodes);
     if (node == 0) {
@@ -72,7 +73,7 @@ static void drop(strata_uses_t *uses, uint32_t *link) {
     strata_users_let_go(&uses->users, user);
 }
 
-/* The user's use, made if need be; 0: E_LIMIT. */
+/* Returns the user's use, created if there is none, or 0 after E_LIMIT. */
 static uint32_t note_use(strata_uses_t *uses, uint32_t *list, uint32_t user, bool owning) {
     uint32_t *link = find(uses, list, user);
     bool known = leads_to(uses, link, user);
@@ -89,7 +90,7 @@ static uint32_t note_use(strata_uses_t *uses, uint32_t *list, uint32_t user, boo
     return node;
 }
 
-/* An event of an earlier use tells nothing of this one. */
+/* Drops the event of an earlier use, which does not cover this one. */
 strata_status_t strata_uses_note(strata_uses_t *uses, uint32_t *list, uint32_t user, bool owning) {
     uint32_t node = note_use(uses, list, user, owning);
     if (node) strata_uses_drop_event(uses, strata_use_at(uses, node));
@@ -106,7 +107,7 @@ void strata_uses_drop_all(strata_uses_t *uses, uint32_t *list) {
     while (*list) drop(uses, list);
 }
 
-/* An event that was taken for the use of a live block. Where it is not needed it goes back. */
+/* Records an event for the use of a live block, and returns the event to its pool if it is not needed. */
 static strata_status_t mark_now(strata_uses_t *uses, strata_record_t *record, uint32_t node, strata_handle_t event) {
     strata_use_t *use = strata_use_at(uses, node);
     bool fresh = !use->event && !use->owning;
@@ -118,7 +119,7 @@ static strata_status_t mark_now(strata_uses_t *uses, strata_record_t *record, ui
     return status;
 }
 
-/* The event comes first, since the lock may be open for it and the block be freed meanwhile. */
+/* Takes the event first: the lock may be released for it, and the block may then be freed. */
 strata_status_t strata_uses_note_now(strata_uses_t *uses, strata_record_t *record, strata_stream_t stream, strata_call_t *call) {
     uint32_t generation = record->generation;
     strata_handle_t event = strata_uses_take_event(uses, call);
@@ -132,7 +133,8 @@ strata_status_t strata_uses_note_now(strata_uses_t *uses, strata_record_t *recor
 
 /* ---- free ---- */
 
-/* The end of the work that the user's stream was given so far is marked. False: it cannot be, or the stream is gone by now. */
+/* Records an event after all work that was submitted to the user's stream so far. Returns false if that
+ * is not possible, or if the stream is gone by now. */
 static bool mark(strata_uses_t *uses, uint32_t node, strata_call_t *call) {
     if (uses->mode == STRATA_USES_ON_HOST || !strata_user_is_nameable(user_of(uses, strata_use_at(uses, node)))) return false;
     strata_handle_t event = strata_uses_take_event(uses, call);
@@ -144,7 +146,8 @@ static bool mark(strata_uses_t *uses, uint32_t node, strata_call_t *call) {
     return marked;
 }
 
-/* The use of a freed block waits, or has passed by the wait of the host; false: nothing tells when it is over. */
+/* Begins the wait for a use of a freed block, or waits for it on the host. Returns false if its end
+ * cannot be observed. */
 static bool begin_waiting(strata_uses_t *uses, uint32_t node, strata_call_t *call) {
     strata_use_t *use = strata_use_at(uses, node);
     uses->stack->figures.host_waits += uses->mode == STRATA_USES_ON_HOST;
@@ -160,7 +163,7 @@ static bool begin_waiting(strata_uses_t *uses, uint32_t node, strata_call_t *cal
     return told;
 }
 
-/* An event of before the free that has passed already. */
+/* Ends a use whose event was recorded before the free and has already passed. */
 static bool has_passed(strata_uses_t *uses, uint32_t node) {
     strata_use_t *use = strata_use_at(uses, node);
     if (!use->event || strata_device_event_query(domain_of(uses)->device, use->event) != STRATA_OK) return false;
@@ -168,8 +171,8 @@ static bool has_passed(strata_uses_t *uses, uint32_t node) {
     return true;
 }
 
-/* The record is nobody's but ours, so its list stays as it is while the locks are open. One count is held meanwhile: the uses that
- * are there already may pass. */
+/* The caller owns the record exclusively, so its list is stable while the locks are released. One extra
+ * count keeps the block from completing while its uses are still being added. */
 static strata_freed_t begin_all(strata_uses_t *uses, uint32_t head, strata_call_t *call) {
     bool ask = uses->ask_at_free;
     strata_use_at(uses, head)->left = 1;
@@ -191,7 +194,7 @@ static void give_all(strata_uses_t *uses, uint32_t head) {
     }
 }
 
-/* Whether a user of the block is being captured: an event of it would never be seen to pass. */
+/* Returns whether a user of the block is being captured. The event of such a user would never pass. */
 static bool has_captured_user(strata_uses_t *uses, uint32_t head) {
     strata_domain_t *domain = domain_of(uses);
     strata_capture_status_t capture = STRATA_CAPTURE_NONE;
@@ -204,7 +207,7 @@ static bool has_captured_user(strata_uses_t *uses, uint32_t head) {
     return capture != STRATA_CAPTURE_NONE;
 }
 
-/* Its stack does not end before it. */
+/* Counting the bytes as deferred keeps the stack from being destroyed. */
 void strata_uses_keep(strata_uses_t *uses, uint32_t head) {
     uses->stack->figures.deferred_bytes += strata_use_at(uses, head)->bytes;
     strata_use_at(uses, head)->later = uses->kept;
@@ -213,7 +216,7 @@ void strata_uses_keep(strata_uses_t *uses, uint32_t head) {
 
 static strata_freed_t free_now(strata_uses_t *uses, uint32_t head, strata_call_t *call) {
     if (uses->captures > 0) return strata_uses_free_inside(uses, head);
-    /* What a capture uses that nobody announced is quarantined by such an event. */
+    /* A block that an unannounced capture uses is quarantined when its event is queried. */
     if (!strata_captures_any_open() || !has_captured_user(uses, head)) return begin_all(uses, head, call);
     strata_uses_keep(uses, head);
     return STRATA_FREED_WAITS;
@@ -261,7 +264,7 @@ bool strata_uses_take_done(strata_uses_t *uses, uint32_t *done, strata_record_t 
 
 void strata_uses_capture_begin(strata_uses_t *uses) { uses->captures++; }
 
-/* The lock may be open while one begins to wait; those that are left are on a list of our own. */
+/* The lock may be released while a block begins to wait, so the remaining blocks are in a local list. */
 uint32_t strata_uses_take_up(strata_uses_t *uses, strata_call_t *call) {
     strata_done_t done = {0};
     uint32_t left = uses->captures == 0 ? uses->kept : 0;

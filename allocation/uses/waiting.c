@@ -1,10 +1,10 @@
-/* Freed blocks that wait: the queues of their users, and what has passed. */
+/* Handles deferred frees: the queues of the users, and which uses have passed. */
 #include "allocation/uses/waiting.h"
 
 #include "allocation/domain/layer.h"
 #include "platform/arithmetic.h"
 
-/* ---- events and waits, with the locks open ---- */
+/* ---- events and waits; the locks are released ---- */
 
 strata_handle_t strata_uses_take_event(strata_uses_t *uses, strata_call_t *call) {
     strata_events_t *events = uses->users.events;
@@ -70,7 +70,7 @@ void strata_uses_enqueue(strata_uses_t *uses, uint32_t node) {
     user->last = node;
 }
 
-/* The first use of a user is no longer the first. */
+/* Removes the first use of a user's queue. */
 static void dequeue(strata_uses_t *uses, strata_use_t *use) {
     strata_user_t *user = user_of(uses, use);
     if (uses->mode == STRATA_USES_BY_BLOCK) return;
@@ -79,7 +79,7 @@ static void dequeue(strata_uses_t *uses, strata_use_t *use) {
     if (!user->first) await_no_more(uses, user);
 }
 
-/* At the front again. */
+/* Returns a use to the front of its queue. */
 static void requeue(strata_uses_t *uses, uint32_t node) {
     strata_use_t *use = strata_use_at(uses, node);
     strata_user_t *user = user_of(uses, use);
@@ -96,7 +96,8 @@ void strata_uses_add_done(strata_uses_t *uses, strata_done_t *done, uint32_t hea
     done->last = head;
 }
 
-/* When the last of a block's uses is over; UINT64_MAX: the device does not know. */
+/* Returns the time when the last of a block's uses is over, or UINT64_MAX if the device cannot predict
+ * it. */
 static uint64_t ready_at(const strata_uses_t *uses, uint32_t head) {
     uint64_t latest = 0;
     for (uint32_t node = head; node; node = strata_use_at(uses, node)->next) {
@@ -152,7 +153,6 @@ static void count_no_more(strata_uses_t *uses, uint32_t head) {
     uses->stack->figures.deferred_bytes -= use->bytes;
 }
 
-/* A use ends, whatever tells it. */
 void strata_uses_end(strata_uses_t *uses, uint32_t node, strata_use_state_t state) {
     strata_use_t *use = strata_use_at(uses, node);
     strata_uses_drop_event(uses, use);
@@ -169,7 +169,7 @@ static void pass(strata_uses_t *uses, uint32_t node, strata_done_t *done) {
     strata_uses_add_done(uses, done, head);
 }
 
-/* Nothing tells when a use of the block is over: its count stays. */
+/* The bytes remain counted as quarantined, because the end of a use cannot be observed. */
 void strata_uses_quarantine(strata_uses_t *uses, uint32_t head) {
     strata_use_t *use = strata_use_at(uses, head);
     if (use->lost) return;
@@ -178,7 +178,8 @@ void strata_uses_quarantine(strata_uses_t *uses, uint32_t head) {
     uses->stack->figures.quarantined_bytes += use->bytes;
 }
 
-/* It was recorded in a capture, whose graph may be launched again and again; the uses after it go on. */
+/* Handles an event that was recorded in a capture, whose graph may be launched repeatedly. The uses after
+ * it continue. */
 static void lose(strata_uses_t *uses, uint32_t node) {
     dequeue(uses, strata_use_at(uses, node));
     strata_uses_end(uses, node, STRATA_USE_LOST);
@@ -190,7 +191,7 @@ static strata_status_t how_far(strata_uses_t *uses, const strata_use_t *use) {
     return strata_users_how_far(&uses->users, use->user);
 }
 
-/* Whether the use does not wait any more. */
+/* Returns whether the use has stopped waiting. */
 static bool ask(strata_uses_t *uses, uint32_t node, strata_done_t *done) {
     strata_status_t status = how_far(uses, strata_use_at(uses, node));
     if (status == STRATA_OK) pass(uses, node, done);
@@ -205,10 +206,11 @@ static void ask_block(strata_uses_t *uses, uint32_t head, strata_done_t *done) {
     }
 }
 
-/* ---- many uses by one question ---- */
+/* ---- one query for many uses ---- */
 
-/* The events of a stream pass in the order in which they were recorded, which is that of its queue. So those before one that has
- * passed have passed too, except what was recorded in a capture: that has no place in the order. */
+/* Events of a stream pass in the order in which they were recorded, and its queue has the same order. So
+ * all events before a passed one have passed too. An event that was recorded in a capture is the
+ * exception, because it has no place in that order. */
 static void pass_through(strata_uses_t *uses, uint32_t user, uint32_t last, strata_done_t *done) {
     for (uint32_t node = 0; node != last;) {
         node = strata_user_at(&uses->users, user)->first;
@@ -219,7 +221,8 @@ static void pass_through(strata_uses_t *uses, uint32_t user, uint32_t last, stra
     }
 }
 
-/* The use at a place of the queue (1: the first), or the last one, whose place *place is then. */
+/* Returns the use at *place in the queue, where 1 is the first. If the queue is shorter, returns the last
+ * use and sets *place to its place. */
 static uint32_t use_behind(const strata_uses_t *uses, uint32_t user, uint32_t *place) {
     uint32_t node = strata_user_at(&uses->users, user)->first, at = 1;
     for (uint32_t next; at < *place && (next = strata_use_at(uses, node)->next_of_user) != 0; at++) node = next;
@@ -227,7 +230,7 @@ static uint32_t use_behind(const strata_uses_t *uses, uint32_t user, uint32_t *p
     return node;
 }
 
-/* Whether those up to a place do not wait any more. *place: as of use_behind(). */
+/* Returns whether all uses up to a place have stopped waiting. Sets *place as use_behind() does. */
 static bool ask_through(strata_uses_t *uses, uint32_t user, uint32_t *place, strata_done_t *done) {
     uint32_t node = use_behind(uses, user, place);
     if (*place == 1) return ask(uses, node, done);
@@ -236,10 +239,12 @@ static bool ask_through(strata_uses_t *uses, uint32_t user, uint32_t *place, str
     return true;
 }
 
-/* Finds how far a stream is, by questions at growing distances and then at shrinking ones. It begins with as many as the search
- * before found, so that a stream that is always far takes few. */
+/* Finds how many uses of a stream have passed, with queries at growing and then at shrinking distances.
+ * The first distance is the number that the previous search found, so a stream that advances steadily
+ * needs few queries. */
 static void search(strata_uses_t *uses, uint32_t user, strata_done_t *done) {
-    uint32_t found = 0, left = UINT32_MAX, place = strata_user_at(&uses->users, user)->stride; /* `left`: that may have passed */
+    /* `left` counts uses that may have passed */
+    uint32_t found = 0, left = UINT32_MAX, place = strata_user_at(&uses->users, user)->stride;
     while (left > 0 && strata_user_at(&uses->users, user)->first) {
         if (place == 0) place = 1;
         bool passed = ask_through(uses, user, &place, done);
@@ -251,7 +256,7 @@ static void search(strata_uses_t *uses, uint32_t user, strata_done_t *done) {
     strata_user_at(&uses->users, user)->stride = found;
 }
 
-/* What cannot be asked there is for a search. */
+/* Searches instead if the query fails otherwise than with E_NOT_READY. */
 static void glance(strata_uses_t *uses, uint32_t number, strata_done_t *done) {
     strata_user_t *user = strata_user_at(&uses->users, number);
     strata_status_t status = user->seen ? how_far(uses, strata_use_at(uses, user->seen)) : STRATA_OK;
@@ -303,10 +308,11 @@ void strata_uses_each_wait(const strata_uses_t *uses, strata_wait_fn wait, void 
         }
 }
 
-/* ---- the patience of whoever needs the memory ---- */
+/* ---- waits on the host ---- */
 
-/* The host waits for the first use of a user. It leaves the queue meanwhile, so that its event is nobody else's. One that was
- * recorded in a capture is not waited for: that would end the capture. False: nothing more can be done for this user. */
+/* Waits on the host for the first use of a user. The use leaves its queue for that time, so that no other
+ * thread can return its event. An event that was recorded in a capture is not waited for, because that
+ * would end the capture. Returns false if nothing more can be done for this user. */
 static bool wait_for_first(strata_uses_t *uses, uint32_t user, strata_call_t *call, strata_done_t *done) {
     uint32_t node = strata_user_at(&uses->users, user)->first;
     strata_use_t *use = strata_use_at(uses, node);

@@ -1,11 +1,11 @@
-/* What the parts of uses share: the uses of freed blocks in the queues of their users. */
+/* Functions that the parts of uses share: the uses of freed blocks, in the queues of their users. */
 #ifndef STRATA_ALLOCATION_USES_WAITING_H
 #define STRATA_ALLOCATION_USES_WAITING_H
 
 #include "allocation/domain/domain.h"
 #include "allocation/uses/uses.h"
 
-/* Blocks that are done, in a list by `later` that is the caller's. */
+/* A list of done blocks, linked by `later`. It belongs to the caller. */
 typedef struct strata_done {
     uint32_t first, last;
 } strata_done_t;
@@ -15,25 +15,25 @@ static inline strata_user_t *user_of(const strata_uses_t *uses, const strata_use
     return strata_user_at(&uses->users, use->user);
 }
 
-/* The capture of a user's stream, where that counts; else 0. */
+/* Returns the id of the capture of a user's stream, or 0 if there is none or `reuse` does not apply. */
 uint64_t strata_uses_capture_of(const strata_uses_t *uses, uint32_t user);
-/* A block with uses is freed while captures are under way: DONE, or WAITS to their end at most. */
+/* Frees a block with uses during a capture. Returns DONE, or WAITS, at most until the captures end. */
 strata_freed_t strata_uses_free_inside(strata_uses_t *uses, uint32_t head);
-/* strata_uses_poll() meanwhile. */
+/* Polls as strata_uses_poll() does, during a capture. */
 uint32_t strata_uses_poll_inside(strata_uses_t *uses);
-/* A freed block waits until no user of it is being captured: strata_uses_take_up(). */
+/* Keeps a freed block until no user of it is being captured: strata_uses_take_up() begins its wait. */
 void strata_uses_keep(strata_uses_t *uses, uint32_t head);
-/* Those that wait to be joined wait so too. */
+/* Keeps the blocks that wait for a join in the same way. */
 void strata_uses_keep_joining(strata_uses_t *uses);
 void strata_uses_add_done(strata_uses_t *uses, strata_done_t *done, uint32_t head);
 void strata_uses_drop_event(strata_uses_t *uses, strata_use_t *use);
-/* A use of a freed block waits from now on, after those that its user has already. */
+/* Begins the wait of a freed block's use, after the uses that its user already has. */
 void strata_uses_enqueue(strata_uses_t *uses, uint32_t node);
-/* A use ends that is in no queue, whatever tells it. */
+/* Ends a use that is in no queue, however its end was observed. */
 void strata_uses_end(strata_uses_t *uses, uint32_t node, strata_use_state_t state);
-/* The block of a first use waits, and its bytes count. */
+/* Adds the block of a first use to the blocks that wait, and counts its bytes. */
 void strata_uses_count(strata_uses_t *uses, uint32_t head);
-/* Nothing tells when a use of the block is over. */
+/* Quarantines a block, because the end of one of its uses cannot be observed. */
 void strata_uses_quarantine(strata_uses_t *uses, uint32_t head);
 
 #endif

@@ -1,12 +1,16 @@
-/* stream_safe: a block that other streams borrowed goes down to the layer below only when their work is done.
+/* stream_safe: defers the free of a block that other streams borrowed until their work is done.
  *
- * record_stream covers all work submitted to the borrower before the free (docs/contracts.md §4): the event is taken at free. `event:
- * use` takes it at record_stream instead, as Paddle does: work submitted between the two is then not covered. Deferred frees
- * keep their order; they are polled at each allocate, one query a stream (`poll: stream`), or one a block, as the peer
- * (`poll: block`). With `poll: seldom` nobody asks as long as little waits and hits are served: a miss asks, and every twelfth
- * free, for many by one query. In places without an owner stream every user is a borrower, the one named at allocate the first.
- * Inside a capture frees are kept to its end, or with `reuse_in_capture` until the owner has joined the borrowers.
- */
+ * record_stream covers all work submitted to the borrower before the free (docs/contracts.md §4), because
+ * the event is taken at the free. With `event: use` it is taken at record_stream, as in Paddle. Work
+ * submitted between the two is then not covered.
+ *
+ * Deferred frees keep their order. Each allocate polls them, with one query per stream (`poll: stream`)
+ * or per block as in Paddle (`poll: block`). With `poll: seldom` hits do not poll while little is
+ * pending. A miss polls, and so does every twelfth free, with one query for many frees.
+ *
+ * In places without an owner stream every user is a borrower, first the stream named at allocate. In a
+ * capture frees are kept to its end or, with `reuse_in_capture`, until the owner has joined the
+ * borrowers. */
 #include "allocation/domain/layer.h"
 #include "allocation/stack/threads.h"
 #include "allocation/uses/uses.h"
@@ -14,8 +18,10 @@
 enum { EVENT_FREE, EVENT_USE };
 enum { POLL_STREAM, POLL_BLOCK, POLL_SELDOM };
 
-/* `poll: seldom`: frees between two glances, and what makes it worth a look by the next request: LITTLE and a share of the live bytes.
- * Without the bound in bytes streams-sharded-training reserved 1.5 % more at its peak; with 32 frees streams-serving 0.1 % more. */
+/* For `poll: seldom`: GLANCE_FREES is the number of frees between two glances. The next request polls as
+ * well if the pending bytes reach LITTLE plus 1/SHARE of the live bytes. Without this bound
+ * streams-sharded-training reserved 1.5 % more at its peak. With 32 frees streams-serving reserved 0.1 %
+ * more. */
 enum { GLANCE_FREES = 12, SHARE = 128 };
 #define LITTLE (4ull << 20)
 
@@ -41,15 +47,15 @@ static const strata_option_row_t options[] = {
 typedef struct stream_safe {
     strata_layer_t base;
     strata_uses_t uses;
-    uint32_t unseen; /* `poll: seldom`: frees that wait, since the last glance or look */
-    bool due; /* likewise: the next request looks */
+    uint32_t unseen; /* `poll: seldom`: deferred frees since the last glance or poll */
+    bool due; /* `poll: seldom`: the next request polls */
 } stream_safe_t;
 
 static const stream_safe_options_t *options_of(const stream_safe_t *self) { return self->base.options; }
 
 /* ---- borrows ---- */
 
-/* The stack's own stream, which needs none. */
+/* Returns whether it is the stack's own stream, which needs no borrow. */
 static bool is_owner(const strata_stack_t *server, strata_stream_t stream) {
     uint64_t thread = stream == STRATA_STREAM_PER_THREAD ? strata_threads_self() : 0;
     return !server->ownerless && !server->orphan && stream == server->stream && thread == server->thread;
@@ -71,7 +77,8 @@ static bool is_captured(const stream_safe_t *self, strata_stream_t stream) {
 static strata_status_t record_stream(strata_layer_t *base, strata_record_t *record, strata_stream_t stream, strata_call_t *call) {
     stream_safe_t *self = (stream_safe_t *)base;
     if (is_owner(call->stack, stream)) return STRATA_OK;
-    /* An event of a capture would never pass: there the event comes after the capture, as after a free. */
+    /* An event of a capture would never pass. There the event is taken after the capture, as after a
+     * free. */
     bool now = options_of(self)->event == EVENT_USE && call->purpose != STRATA_FOR_FIRST_USE &&
                !strata_domain_means_many(base->domain, stream) && !is_captured(self, stream);
     strata_status_t status = now ? strata_uses_note_now(&self->uses, record, stream, call)
@@ -94,21 +101,21 @@ static void go_down(stream_safe_t *self, strata_record_t *record, strata_call_t 
     strata_below_free(record, call);
 }
 
-/* Whether each request must look whether something is done. */
+/* Returns whether each request must poll. */
 static bool must_look(const stream_safe_t *self) {
     const strata_uses_t *uses = &self->uses;
     return uses->mode == STRATA_USES_BY_SEARCH ? uses->kept || uses->joining : strata_uses_may_have_done(uses);
 }
 
-/* `poll: seldom`: whether so much waits that it is worth a look by the next request. */
+/* For `poll: seldom`: returns whether the pending bytes are enough for the next request to poll. */
 static bool is_much(const stream_safe_t *self) {
     return self->uses.pending_bytes >= LITTLE + self->base.stack->figures.allocated_bytes / SHARE;
 }
 
-/* Whether requests that could be served by a hit come here. */
+/* Sets whether requests that a hit could serve must call this layer. */
 static void tell(stream_safe_t *self) { strata_layer_wants_allocate(&self->base, must_look(self) || self->due); }
 
-/* The lock may be open while a block goes down; what is still to go is on a list of our own. */
+/* The lock may be released while a block is freed below, so the remaining blocks are in a local list. */
 static uint64_t finish(stream_safe_t *self, uint32_t done, strata_call_t *call) {
     strata_record_t *record;
     uint64_t bytes, freed = 0;
@@ -157,13 +164,14 @@ static void waits(strata_layer_t *base, strata_wait_fn wait, void *context) {
 
 static strata_status_t allocate(strata_layer_t *base, const strata_request_t *request, strata_record_t **record) {
     stream_safe_t *self = (stream_safe_t *)base;
-    /* While little waits a hit does not come here. If less waits than is asked for, it would not help. */
+    /* While little is pending, a hit does not call this layer. If less is pending than the request needs,
+     * a poll would not help. */
     bool helps = self->uses.first && self->uses.pending_bytes >= request->size;
     if (must_look(self) || self->due || helps) (void)look(self, request->call);
     return strata_below_allocate(base, request, record);
 }
 
-/* ---- captures: frees of borrowed blocks are kept until their end ---- */
+/* ---- captures: frees of borrowed blocks are kept until the captures end ---- */
 
 static void notify(strata_layer_t *base, strata_notice_t *notice, strata_call_t *call) {
     stream_safe_t *self = (stream_safe_t *)base;
