@@ -89,11 +89,11 @@ TEST(house, promises_rule_can_fail) {
     static report_t report;
     static const char page[] = "# Promises\n| rule | suites |\n|---|---|\n| a.b | `sim`, sim.two |\n| c | si |\n"
                                "| d.e | `sim.one` |\n| f.g | |\n\n| no.row | at all |\n";
-    EXPECT_EQ(check_promises("docs/promises.md", page, "  Test #1: sim.one\n  Test #2: sim.three\n", &report), 4);
+    EXPECT_EQ(check_promises("docs/p.md", page, "  Test #1: sim.one\n  Test #2: sim.three\n", &report), 4);
     EXPECT_EQ(report.count, 3);
-    EXPECT_CONTAINS(report.text, "docs/promises.md:4: no suite and no test is called sim.two");
-    EXPECT_CONTAINS(report.text, "docs/promises.md:5: no suite and no test is called si\n");
-    EXPECT_CONTAINS(report.text, "docs/promises.md:7: names nothing");
+    EXPECT_CONTAINS(report.text, "docs/p.md:4: no suite and no test is called sim.two");
+    EXPECT_CONTAINS(report.text, "docs/p.md:5: no suite and no test is called si\n");
+    EXPECT_CONTAINS(report.text, "docs/p.md:7: names nothing");
 }
 
 TEST(house, peers_rule_can_fail) {
