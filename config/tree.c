@@ -312,11 +312,11 @@ const strata_tree_t *strata_tree_get(const strata_tree_t *map, const char *key) 
 /* ---- the page ---- */
 
 static const char about_limits[] =
-    "\n## What is refused\n\n"
+    "\n## Errors and limits\n\n"
     "Every error is reported as `file:line:column: what is wrong; what to write`. `strata check` reports as many errors as\n"
-    "can be separated. YAML's aliases, tags, directives other than `%%YAML` and second documents are not read. A file has\n"
-    "at most %s, %d nested collections, %d values of %s, and %d keys in a mapping. Values that are not meant for people are\n"
-    "one line without tabs. A byte order mark at the beginning is skipped.\n";
+    "it can separate. Aliases, tags, directives other than `%%YAML`, and second documents of YAML are refused. A file has\n"
+    "at most %s, %d nested collections, %d values of %s, and %d keys in a mapping. Values must be one line without tabs,\n"
+    "except texts for people, such as `description`. A byte order mark at the beginning is skipped.\n";
 
 void strata_page_limits(FILE *out) {
     char file[64], value[64];

@@ -77,17 +77,19 @@ static const char *how_to_write(strata_option_kind_t kind) {
     case STRATA_OPTION_TIME: return strata_time_example();
     case STRATA_OPTION_FRACTION: return "a decimal number or a percentage: 0.8, 80%";
     case STRATA_OPTION_CHOICE: return "one of the words that docs/layers.md lists with the option";
-    case STRATA_OPTION_TEXT: return "a path or a name in UTF-8, without control characters; blanks at its ends are left off";
+    case STRATA_OPTION_TEXT:
+        return "a path or a name in UTF-8, without control characters; leading and trailing blanks are dropped";
     }
     return "";
 }
 
 void strata_page_kinds(FILE *out) {
-    fprintf(out, "\n## Values\n\n| kind | written |\n|---|---|\n");
+    fprintf(out, "\n## Values\n\n| kind | syntax |\n|---|---|\n");
     for (strata_option_kind_t kind = STRATA_OPTION_BOOL; kind <= STRATA_OPTION_TEXT; kind++)
         fprintf(out, "| %s | %s |\n", strata_kind_word(kind), how_to_write(kind));
-    fprintf(out,
-            "\nA text has at most %d bytes. Fractions of a byte or nanosecond are dropped from numbers with a unit (13.7GiB); a\n"
-            "number of bytes or nanoseconds without a unit must be whole.\n",
-            STRATA_OPTION_TEXT_BYTES - 1);
+    fprintf(
+        out,
+        "\nA text has at most %d bytes. A number with a unit (13.7GiB) is rounded down to whole bytes or nanoseconds. A number\n"
+        "without a unit must be whole.\n",
+        STRATA_OPTION_TEXT_BYTES - 1);
 }

@@ -187,20 +187,21 @@ size_t strata_config_check(const char *file, bool allow_code, FILE *errors) {
 /* ---- the page ---- */
 
 static const char about_paths[] =
-    "\n## Who says what\n\n"
-    "Later ones override earlier ones: the layer's default, the preset, the file, `STRATA_SET` of the environment, `--set`\n"
-    "of the command (`set` of the API). `STRATA_STRATEGY` names a preset or a file for programs that name none.\n\n"
+    "\n## Order of precedence\n\n"
+    "Later sources override earlier ones: the layer's default, the preset, the file, `STRATA_SET` in the environment,\n"
+    "`--set` of the command (`set` of the API). `STRATA_STRATEGY` names a preset or a file for programs that name none.\n\n"
     "    STRATA_SET=auto_growth.chunk_size=32MiB,pinned.auto_growth.order=address\n"
     "    strata explain mine.yaml --set small.chunk_size=4MiB\n\n"
-    "A path is LAYER.OPTION for the place gpu, or PLACE.LAYER.OPTION. `stack.` is the place gpu too, and `gpu:1.` the stack\n"
-    "of device 1 alone. `pools.NAME.` and `streams.KEY.` come before all this and name the stacks of a pool or of streams:\n"
+    "A path is LAYER.OPTION for the place gpu, or PLACE.LAYER.OPTION. `stack.` also means the place gpu, and `gpu:1.` the\n"
+    "stack of device 1 alone. The prefixes `pools.NAME.` and `streams.KEY.` come first and name the stacks of a pool or streams:\n"
     "`pools.weights.auto_growth.chunk_size`, `pools.weights.pinned.buffered.reuse_below`,\n"
-    "`streams.copy*.buffered.reuse_below`. So does `graph.`, for the stack of captured graphs: `graph.auto_growth.chunk_size`.\n"
-    "LAYER is a layer's name; it may be its type if only one layer is of that type, in whatever branch. A path that matches\n"
-    "two layers is refused, and the error names both. A value of a route has the route's number after it:\n"
-    "`binning.up_to_1`. `strata explain` draws each stack with every value and its origin, with `--short` without the\n"
-    "defaults. `strata diff A B` shows how two strategies differ.\n\n"
-    "Instead of a preset's name, `import:pytorch`, `import:paddle` and `import:tensorflow` are allowed: the strategy that\n"
-    "those frameworks' variables in the environment mean ([import.md](import.md)). `strata import` prints one as a file.\n";
+    "`streams.copy*.buffered.reuse_below`. The prefix `graph.` names the stack of captured graphs:\n"
+    "`graph.auto_growth.chunk_size`.\n\n"
+    "LAYER is a layer's name. It may be the layer's type if only one layer, in all branches, has that type. A path that\n"
+    "matches two layers is refused, and the error names both. A value of a route has the route's number after it:\n"
+    "`binning.up_to_1`. `strata explain` draws each stack with every value and its origin; `--short` omits the defaults.\n"
+    "`strata diff A B` shows how two strategies differ.\n\n"
+    "`import:pytorch`, `import:paddle` and `import:tensorflow` are allowed in place of a preset's name. Each is the strategy\n"
+    "that the framework's environment variables describe ([import.md](import.md)). `strata import` prints one as a file.\n";
 
 void strata_page_paths(FILE *out) { fputs(about_paths, out); }

@@ -6,9 +6,9 @@
 
 static const char introduction[] =
     "# Strategy files\n\n"
-    "<!-- Made by `strata grammar`; a test compares. Each part stands in config/ beside the code that reads it. -->\n\n"
-    "A strategy says which layers serve which place, in which order, with which options. Every complete example on this\n"
-    "page is loaded by a test. [layers.md](layers.md) has the layers and their options; `strata presets` lists the built-in\n"
+    "<!-- Made by `strata grammar`; a test compares. Each part is in config/, in the file that reads it. -->\n\n"
+    "A strategy defines which layers serve each place, in which order and with which options. A test loads every complete\n"
+    "example on this page. [layers.md](layers.md) lists the layers and their options; `strata presets` lists the built-in\n"
     "strategies.\n\n"
     "```yaml\n"
     "version: 1\n"
@@ -30,9 +30,9 @@ static const char introduction[] =
 /* Answers a question that the grammar raises but that a layer's options solve. */
 static const char about_two_kinds[] =
     "\n### Two kinds of chunks in one cache\n\n"
-    "`auto_growth` can keep small requests in chunks of their own, so that one of them does not hold a large chunk back. It\n"
-    "stays on the hot path, where a router above it would not. What is preallocated is got when the facade is opened, for\n"
-    "the default stream:\n\n"
+    "`auto_growth` can keep small requests in chunks of their own, so a small block cannot keep a large chunk in use. The\n"
+    "cache stays on the fast path; with a router above it, it would not. Preallocated chunks are allocated when the facade\n"
+    "is opened, for the default stream:\n\n"
     "```yaml\n"
     "stack:\n"
     "  - retry: {timeout: 100ms}\n"
@@ -45,7 +45,8 @@ static const char about_two_kinds[] =
     "      preallocate: 2GiB\n"
     "  - system\n"
     "```\n\n"
-    "`split_pools: true` divides by `chunk_size` instead: larger chunks serve smaller requests only when nothing else can.\n";
+    "`split_pools: true` divides requests by `chunk_size` instead. Larger chunks then serve smaller requests only as a last\n"
+    "resort.\n";
 
 strata_status_t strata_config_grammar(FILE *out) {
     fputs(introduction, out);

@@ -196,42 +196,42 @@ static const struct {
     read_fn read;
     const char *says, *without;
 } keys[] = {
-    {"version", read_version, "of this grammar: `1`", "1"},
-    {"strategy", read_strategy, "the name, in reports", "the preset's or the file's name"},
-    {"description", read_description, "a line for people", "none"},
-    {"peer", read_peer, "whose behaviour it reproduces, and as of when", "nobody's"},
+    {"version", read_version, "version of this grammar: `1`", "1"},
+    {"strategy", read_strategy, "name in reports", "name of the preset or file"},
+    {"description", read_description, "short text for people", "none"},
+    {"peer", read_peer, "allocator whose behavior it reproduces, with its version or date", "none"},
     {"extends", read_nothing,
-     "the name of a preset or the path of a file, relative to this file: what this file does not say is as there", "nothing"},
+     "name of a preset or path of a file, relative to this file. It supplies all values that this file does not set", "none"},
     {"load", read_nothing,
-     "shared objects with layers, relative to this file: `[./libmine.so]`. Refused if the reader does not allow code: "
+     "shared objects with layers, relative to this file: `[./libmine.so]`. Refused unless the caller allows code: "
      "`STRATA_OPEN_ALLOW_CODE`, `strata --allow-code`",
-     "nothing"},
+     "none"},
     {"report", read_report,
-     "what a request that fails for memory is told: `full`, the cause, what helps and all figures; `short`, one line, for programs "
-     "that "
-     "try and ask for less (a request says the same by `STRATA_NO_REPORT`)",
+     "error text of a request that runs out of memory. `full` has the cause, the remedies and all statistics. `short` is one "
+     "line, for programs that retry with a smaller size. `STRATA_NO_REPORT` selects `short` for one request",
      "`full`"},
     {"devices", read_devices,
-     "`gpu`: every GPU; `gpu:1`: one of them; `sim`, `sim:h100`, `sim:h100x2`: one simulated device, one with a profile, two of "
-     "them; `sim:my-gpu.yaml`: one whose profile is a file, relative to this file ([profile-file.md](profile-file.md)); or a "
-     "mapping, see below. A replay opens as many as its trace has",
+     "`gpu` is every GPU, `gpu:1` one of them. `sim` is a simulated device, `sim:h100` one with a profile, `sim:h100x2` two "
+     "of them. The profile of `sim:my-gpu.yaml` is a file, relative to this file ([profile-file.md](profile-file.md)). For a "
+     "mapping, see below. A replay opens as many devices as its trace has",
      "`gpu`"},
-    {"stack", read_stack, "the layers of the place gpu, the outermost first; a source ends it", "as in the preset `strata`"},
-    {STRATA_RECLAIM_KEY, read_nothing, "what that stack does when it is out of memory, see below", "one more try, without waiting"},
-    {STRATA_IDLE_KEY, read_nothing, "what that stack gives back when the program is idle, see below", "what lies idle stays"},
-    {"places", read_places, "the stacks of `managed`, `pinned` and `host`", "as in the preset `strata`"},
+    {"stack", read_stack, "layers of the place gpu, outermost first; a source or router is last", "as in the preset `strata`"},
+    {STRATA_RECLAIM_KEY, read_nothing, "recovery when that stack is out of memory, see below", "one more try, without waiting"},
+    {STRATA_IDLE_KEY, read_nothing, "memory that the stack gives back when the program is idle, see below",
+     "idle memory stays reserved"},
+    {"places", read_places, "stacks of `managed`, `pinned` and `host`", "as in the preset `strata`"},
     {"pools", strata_read_pools, "named pools with stacks of their own, see below", "none"},
-    {"streams", strata_read_streams, "stacks of streams by their names, see below", "every stream has the place's layers"},
-    {"graph", strata_read_graph, "the stack of the private pools of captured graphs, see below", "they have the place's layers"},
-    {"without_virtual_memory", strata_read_plain, "the gpu's stack on a device without virtual memory, see below",
+    {"streams", strata_read_streams, "stacks for streams by name, see below", "the place's layers"},
+    {"graph", strata_read_graph, "stack of the private pools of captured graphs, see below", "the place's layers"},
+    {"without_virtual_memory", strata_read_plain, "stack of the place gpu on a device without virtual memory, see below",
      "a stack that needs virtual memory is refused there"},
 };
 
 void strata_page_keys(FILE *out) {
-    fprintf(out, "\n## Keys\n\n| key | what it says | without it |\n|---|---|---|\n");
+    fprintf(out, "\n## Keys\n\n| key | meaning | default |\n|---|---|---|\n");
     for (size_t i = 0; i < sizeof keys / sizeof *keys; i++)
         fprintf(out, "| `%s` | %s | %s |\n", keys[i].key, keys[i].says, keys[i].without);
-    fprintf(out, "\nFiles extend one another at most %d deep.\n", STRATA_EXTENDS_DEPTH);
+    fprintf(out, "\nA chain of `extends` may be at most %d files deep.\n", STRATA_EXTENDS_DEPTH);
 }
 
 static const char *key_word(size_t index, const void *context) {

@@ -86,9 +86,10 @@ strata_status_t strata_read_beside(strata_reader_t *reader, const strata_text_t 
 
 static const char about_reclaim[] =
     "\n### Out of memory\n\n"
-    "`out_of_memory:` beside a stack says what happens when it is out of memory: how long a request may wait, whether it waits\n"
-    "before idle chunks go back, whether a cache waits instead of growing. Its options are those of [retry](layers.md#retry).\n"
-    "`retry` anywhere in the list of layers says the same. It may be said once for a stack.\n\n"
+    "`out_of_memory:` beside a stack defines its recovery when memory runs out. It sets how long a request may wait and\n"
+    "whether it waits before idle chunks go back. It also sets whether a cache waits instead of growing. Its options are\n"
+    "those of [retry](layers.md#retry), and a `retry` anywhere in the list of layers is equivalent. A stack may have only\n"
+    "one of the two.\n\n"
     "```yaml\n"
     "stack: [stream_safe, auto_growth: {chunk_size: 20MiB}, system]\n"
     "out_of_memory: {timeout: 100ms, wait_first: true, patience: true}\n"
@@ -101,25 +102,28 @@ static const char about_reclaim[] =
     "    stack: [stream_safe, auto_growth: {chunk_size: 1GiB}, system]\n"
     "    out_of_memory: {timeout: 10s}\n"
     "```\n\n"
-    "A stack that says nothing is tried once more after what lies idle has gone back, without waiting. A `stack:` that replaces\n"
-    "the one of `extends:` replaces what that said here too; alone, `out_of_memory:` replaces it and leaves the layers. Its\n"
-    "path is `out_of_memory.timeout`, with the stack's place, pool or streams before it, however it is written.\n\n"
-    "A router's branch is a stack: in a route `out_of_memory:` stands beside `stack:`, and each of a fallback's stacks may be "
-    "such\n"
-    "a mapping. The ladder of a branch comes before the next branch is asked; then that of the whole stack.\n";
+    "Without `out_of_memory:` and `retry`, idle chunks go back to the device and the request is tried once more, without\n"
+    "waiting.\n\n"
+    "A `stack:` that replaces an inherited stack also replaces its `out_of_memory:`. An `out_of_memory:` without `stack:`\n"
+    "replaces the inherited one and keeps the layers. In both forms the path of an option is `out_of_memory.timeout`, with\n"
+    "the stack's place, pool or streams before it.\n\n"
+    "A router's branch is a stack too. In a route, `out_of_memory:` is a key beside `stack:`. Each stack of a fallback may\n"
+    "be a mapping with both keys. The recovery of a branch runs before the next branch is tried. The recovery of the whole\n"
+    "stack runs last.\n";
 
 void strata_page_reclaim(FILE *out) { fputs(about_reclaim, out); }
 
 static const char about_idle[] =
     "\n### Idle\n\n"
-    "`idle:` beside a stack gives memory back to the device when the program is idle: when nothing was asked of the stack for a\n"
-    "while and its work is done. Its options are those of [idle](layers.md#idle); it may also stand in the list of layers.\n"
-    "[virtual-memory.md](virtual-memory.md) has the rules, the cost of the next burst, and measurements.\n\n"
+    "`idle:` beside a stack gives memory back to the device when the program is idle. The program is idle if the stack got\n"
+    "no request for some time and its work is complete. The options are those of [idle](layers.md#idle), which may also be\n"
+    "in the list of layers. [virtual-memory.md](virtual-memory.md) has the rules, the cost of the next burst, and\n"
+    "measurements.\n\n"
     "```yaml\n"
     "extends: strata\n"
     "idle: {after: 1s, keep: 10%}   # a second after the last request at most 1.1 times the live bytes are held\n"
     "```\n\n"
-    "It is said once for a whole stack, not for a router's branch. Each place, pool, pattern of streams and device has its own,\n"
-    "as it has its own stack; its path is `idle.after`, with those words before it.\n";
+    "It is allowed once for a whole stack, but not in a router's branch. Each place, pool, stream pattern and device has its\n"
+    "own, as it has its own stack. The path is `idle.after`, with the place, pool, stream pattern or device before it.\n";
 
 void strata_page_idle(FILE *out) { fputs(about_idle, out); }

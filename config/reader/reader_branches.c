@@ -113,11 +113,11 @@ strata_status_t strata_read_branches(strata_reader_t *reader, const strata_text_
 /* ---- the page ---- */
 
 static const char about_routers[] = "\n### Several stacks below one layer\n\n"
-                                    "A router ends its stack and has up to %d stacks of its own below it.\n\n"
-                                    "| router | what it does | key of its stacks | what each says |\n|---|---|---|---|\n";
+                                    "A router is the last layer of its stack and has up to %d stacks below it.\n\n"
+                                    "| router | description | key of its stacks | value of each |\n|---|---|---|---|\n";
 static const char about_branches[] =
-    "\nEvery route except the last has its value; the last takes what is left. The way that a request took is recorded with\n"
-    "the block (`strata_allocation_route()`), and its free goes back the same way.\n\n"
+    "\nEvery route except the last has its value; the last serves all other requests. The route of a request is recorded with\n"
+    "the block (`strata_allocation_route()`), and its free takes the same route.\n\n"
     "```yaml\n"
     "stack:\n"
     "  - retry: {timeout: 100ms}\n"
@@ -134,13 +134,20 @@ static const char about_branches[] =
     "                  - [auto_growth: {name: large, chunk_size: 20MiB}, system]\n"
     "                  - [buffered, system: {memory: pinned}]\n"
     "```\n\n"
-    "Under gpu a source may serve managed memory (`system: {memory: managed}`), as FLAGS_use_cuda_managed_memory does: the\n"
-    "place is then larger than the device. Otherwise a source may serve another kind of memory than the place's only below\n"
-    "a `fallback`, and only if the users of the place can reach it: under gpu `device`, `managed` and `pinned`; under\n"
-    "managed `managed` and `pinned`; under pinned `pinned` and `managed`; under host `host`, `pinned` and `managed`. It\n"
-    "counts as reserved in the place that it serves. If a request forbids growth, only the first stack is asked. A `retry`\n"
-    "above a fallback acts when all of its stacks are out of memory; one in its first stack acts before the second stack is\n"
-    "asked.\n";
+    "A source of the place gpu may serve managed memory (`system: {memory: managed}`), as FLAGS_use_cuda_managed_memory does.\n"
+    "The place is then larger than the device. Otherwise a source may serve another kind of memory only below a `fallback`, and\n"
+    "only if the users of the place can access it:\n"
+    "\n"
+    "| place | memory of a source below a fallback |\n"
+    "|---|---|\n"
+    "| gpu | `device`, `managed`, `pinned` |\n"
+    "| managed | `managed`, `pinned` |\n"
+    "| pinned | `pinned`, `managed` |\n"
+    "| host | `host`, `pinned`, `managed` |\n"
+    "\n"
+    "The memory counts as reserved in the place that it serves. For a request that forbids growth, a fallback tries only its\n"
+    "first stack. A `retry` above a fallback acts when all of its stacks are out of memory. A `retry` in the first stack acts\n"
+    "before the second stack is tried.\n";
 
 void strata_page_branches(FILE *out) {
     const strata_layer_type_t *type;
@@ -150,7 +157,7 @@ void strata_page_branches(FILE *out) {
         if (type->role != STRATA_ROUTER) continue;
         branch_option_name(type, name, sizeof name);
         fprintf(out, "| [%s](layers.md#%s) | %s | `%s:` |", type->name, type->name, type->doc, strata_branches_key(type));
-        fprintf(out, *name ? " `%s` |\n" : " nothing%s |\n", name);
+        fprintf(out, *name ? " `%s` |\n" : " none%s |\n", name);
     }
     fputs(about_branches, out);
 }

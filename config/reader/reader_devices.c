@@ -81,8 +81,8 @@ strata_status_t strata_read_own_stacks(strata_reader_t *reader, const strata_tex
 
 static const char about_own_stacks[] =
     "\n### Stacks of one device\n\n"
-    "`devices` as a mapping gives up to %d devices stacks of their own; what they do not list is as for all. `use` says\n"
-    "which devices to open; without it that is as described above, or `gpu`.\n\n"
+    "`devices` as a mapping gives up to %d devices stacks of their own. A device that does not list a stack has the one of\n"
+    "all devices. `use` names the devices to open, as described above; the default is the inherited value or `gpu`.\n\n"
     "```yaml\n"
     "devices:\n"
     "  use: gpu\n"
@@ -95,11 +95,11 @@ static const char about_own_stacks[] =
     "  - auto_growth: {chunk_size: 20MiB}\n"
     "  - system\n"
     "```\n\n"
-    "Pinned and host memory belong to no device, so their stacks are allowed only in `places` at the top.\n\n"
+    "Pinned and host memory belong to no device, so their stacks are allowed only in `places` at the top level.\n\n"
     "The profiles of simulated devices:";
 
 void strata_page_devices(FILE *out) {
     fprintf(out, about_own_stacks, STRATA_MODEL_DEVICES);
     for (size_t i = 0; strata_sim_profile_name(i); i++) fprintf(out, "%s `%s`", i ? "," : "", strata_sim_profile_name(i));
-    fprintf(out, " ([profiles.md](profiles.md)), and files ([profile-file.md](profile-file.md)); `sim` alone is the first.\n");
+    fprintf(out, " ([profiles.md](profiles.md)), and files ([profile-file.md](profile-file.md)); `sim` alone is the first one.\n");
 }

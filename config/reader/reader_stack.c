@@ -254,9 +254,9 @@ strata_status_t strata_read_stack_of(strata_reader_t *reader, const strata_text_
 /* ---- the page ---- */
 
 static const char about_layers[] =
-    "\nA layer is `- layer`, or `- layer: {option: value, ...}`. `name:` among its options gives it a name of its own, for\n"
-    "paths: up to %d letters, digits, - and _, and no place's name. A stack has at most %d layers, those of its routers'\n"
-    "stacks counted in. A `stack:` replaces the one of `extends:` whole:\n\n"
+    "\nA layer is written as `- layer` or `- layer: {option: value, ...}`. The option `name:` gives it a name for use in\n"
+    "paths: up to %d letters, digits, - and _, and not the name of a place. A stack has at most %d layers, including those\n"
+    "of its routers' stacks. A `stack:` replaces the whole stack of the file that `extends:` names:\n\n"
     "```yaml\n"
     "extends: paddle\n"
     "stack:\n"

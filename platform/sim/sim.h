@@ -46,7 +46,7 @@ typedef struct strata_sim_cost {
     X(stream_wait, "make a stream wait for an event")                                                                              \
     X(stream_create, "create a stream")                                                                                            \
     X(stream_destroy, "destroy a stream")                                                                                          \
-    X(synchronise, "wait for a stream, an event or the device, idle")                                                              \
+    X(synchronise, "wait for an idle stream, event or device")                                                                     \
     X(mem_info, "ask for free memory")                                                                                             \
     X(capture_status, "ask whether a stream is captured")                                                                          \
     X(launch, "launch a kernel, a fill or a graph")                                                                                \
@@ -56,19 +56,19 @@ typedef struct strata_sim_cost {
 /* X(kind, type, name, least, most, meaning): the properties of a device. The kind is that of an option
  * (strata/layer.h). A most of 0 means no upper bound, and a FRACTION's bounds are in millionths. */
 #define STRATA_SIM_NUMBER_MAP(X)                                                                                                   \
-    X(SIZE, uint64_t, total_bytes, 1, 0, "its memory, as mem_info says")                                                           \
+    X(SIZE, uint64_t, total_bytes, 1, 0, "memory, as mem_info reports it")                                                         \
     X(SIZE, uint64_t, context_bytes, 0, 0, "taken by the context")                                                                 \
     X(SIZE, uint64_t, foreign_bytes, 0, 0, "taken by other processes")                                                             \
     X(SIZE, uint64_t, granule_bytes, UINT64_C(1) << 16, UINT64_C(1) << 40,                                                         \
       "physical granule, and packing unit of malloc: a power of two")                                                              \
     X(SIZE, uint64_t, pack_below_bytes, 0, UINT64_C(1) << 40, "requests below it are packed into one granule; at most a granule")  \
     X(SIZE, uint64_t, address_bytes, 1, UINT64_C(1) << 52, "address space of virtual memory")                                      \
-    X(COUNT, uint64_t, mappings_max, 0, 0, "mappings at once")                                                                     \
-    X(SIZE, uint64_t, pool_chunk_bytes, 0, 0, "a pool of the driver grows by at least so much: a model")                           \
+    X(COUNT, uint64_t, mappings_max, 0, 0, "maximum number of mappings")                                                           \
+    X(SIZE, uint64_t, pool_chunk_bytes, 0, 0, "a driver pool grows by at least this size (modelled)")                              \
     X(BOOL, bool, free_waits, 0, 0, "free of malloc, managed and pinned memory waits for all work submitted before")               \
-    X(BOOL, bool, virtual_memory, 0, 0, "handles of physical memory can be had, and mapped")                                       \
+    X(BOOL, bool, virtual_memory, 0, 0, "handles of physical memory can be created and mapped")                                    \
     X(FRACTION, double, driver_lock_share, 0, 1000000,                                                                             \
-      "the part of a call's fixed cost for which it keeps the calls of other threads on its device waiting; 0: no such lock")
+      "part of a call's fixed cost during which it blocks other threads' calls on its device; 0 means no such lock")
 
 typedef struct strata_sim_profile {
     char name[32]; /* "h100" */

@@ -120,7 +120,7 @@ TEST(calibrate, a_written_profile_is_a_device) {
     EXPECT_CONTAINS(first, "# strata calibrate: sim:a100, medians of 2 calls.");
     EXPECT_CONTAINS(first, "\nprofile: \"my-gpu\"\n");
     EXPECT_CONTAINS(first, "at most 0 % off\n");
-    EXPECT_CONTAINS(first, "# mappings at once; not measured: as in h100\n");
+    EXPECT_CONTAINS(first, "# maximum number of mappings; not measured: as in h100\n");
     char *rows CLOSED_BY(text_gone) = read_bytes(temporary("rows.csv"), &count);
     ASSERT_NE(rows, NULL);
     rows[count] = '\0';
