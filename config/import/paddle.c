@@ -3,13 +3,15 @@
 
 #include "config/import/rows.h"
 
-#define VMM            "the first virtual-memory allocator is not rebuilt; FLAGS_use_vmm_auto_growth_best_fit_allocator_v2 is the second"
+#define VMM                                                                                                                        \
+    "Strata does not reproduce the first virtual-memory allocator. FLAGS_use_vmm_auto_growth_best_fit_allocator_v2 selects the "   \
+    "second"
 #define BUDDY(option)  "naive_best_fit." option " thread_local." option
 #define GROWTH(option) "auto_growth." option " pinned.auto_growth." option
 #define PINNED_GROWTH                                                                                                              \
     "pinned.naive_best_fit auto_growth pinned.auto_growth.alignment=64KiB pinned.auto_growth.chunk_size=0 "                        \
     "pinned.auto_growth.order=address pinned.auto_growth.reclaim=own"
-#define REPORTS "strata_snapshot(), `strata stats --blocks` and the out-of-memory report show it"
+#define REPORTS "use strata_snapshot(), `strata stats --blocks` or the out-of-memory report"
 #define OFF                                                                                                                        \
     { "false", IMPORT_NOTHING, NULL }
 #define ZERO                                                                                                                       \
@@ -32,12 +34,12 @@ static const import_row_t rows[] = {
      {{"0", IMPORT_DROP, "retry"}, {"-1", IMPORT_DROP, "retry"}, {NULL, IMPORT_SET, "retry.timeout"}}, NULL},
     {"FLAGS_use_stream_safe_cuda_allocator", NULL, NULL, IMPORT_BOOL, false,
      {{"true", IMPORT_NOTHING, NULL}, {"false", IMPORT_DROP, "stream_safe"}},
-     "a block that another stream used is then freed after a wait on the host; Paddle does not wait"},
+     "Without the layer, a block that another stream used is freed after a wait on the host. Paddle does not wait"},
     {"FLAGS_use_auto_growth_pinned_allocator", NULL, NULL, IMPORT_BOOL, false,
      {OFF, {"true", IMPORT_EXCHANGE, PINNED_GROWTH}},
-     "the flags of auto_growth in the next rows count for it too, except for those of pre-allocation"},
+     "The flags of auto_growth in the next rows also apply to pinned memory, except those of preallocation"},
     {"FLAGS_auto_growth_chunk_size_in_mb", NULL, NULL, IMPORT_MIB, false, {{NULL, IMPORT_SET, GROWTH("chunk_size")}},
-     "ignored if FLAGS_small_pool_size_in_mb divides the pool, as in Paddle"},
+     "It is ignored if FLAGS_small_pool_size_in_mb divides the pool, as in Paddle"},
     {"FLAGS_free_idle_chunk", NULL, NULL, IMPORT_BOOL, false, {{NULL, IMPORT_SET, GROWTH("free_idle_chunk")}}, NULL},
     {"FLAGS_free_when_no_cache_hit", NULL, NULL, IMPORT_BOOL, false, {{NULL, IMPORT_SET, GROWTH("free_when_no_cache_hit")}},
      NULL},
@@ -46,7 +48,7 @@ static const import_row_t rows[] = {
      NULL},
     {"FLAGS_small_pool_auto_growth_chunk_size_in_mb", "2025-08", NULL, IMPORT_MIB, false,
      {{NULL, IMPORT_SET, GROWTH("small_chunk_size")}},
-     "counts only with FLAGS_small_pool_size_in_mb above 0, as the next three do"},
+     "It applies only if FLAGS_small_pool_size_in_mb is above 0, as do the next three rows"},
     {"FLAGS_large_pool_auto_growth_chunk_size_in_mb", "2025-08", NULL, IMPORT_MIB, false,
      {{NULL, IMPORT_SET, GROWTH("chunk_size")}}, NULL},
     {"FLAGS_small_pool_pre_alloc_in_mb", "2025-08", NULL, IMPORT_MIB, false,
@@ -55,14 +57,14 @@ static const import_row_t rows[] = {
     {"FLAGS_large_pool_pre_alloc_in_mb", "2025-08", NULL, IMPORT_MIB, false,
      {{NULL, IMPORT_SET, "auto_growth.preallocate"}}, NULL},
     {"FLAGS_use_auto_growth_v2", NULL, NULL, IMPORT_BOOL, false, {OFF, {"true", IMPORT_FIX, "auto_growth.warm_up_steps=1"}},
-     "the warm-up ends with the program's first strata_step()"},
+     "The warm-up ends with the program's first strata_step()"},
     {"FLAGS_alignment_size", "2025-01", NULL, IMPORT_BYTES, false,
      {{NULL, IMPORT_NOTHING, "it has no effect on CUDA in Paddle either"}},
      NULL},
     {"FLAGS_gpu_memory_limit_mb", NULL, NULL, IMPORT_MIB, false, {ZERO, {NULL, IMPORT_SET, "+limit.bytes"}},
-     "counted before the device is asked, never a byte above"},
+     "Bytes are counted before the device call, so the limit is never exceeded"},
     {"FLAGS_fraction_of_gpu_memory_to_use", NULL, NULL, IMPORT_FRACTION, false, {{NULL, IMPORT_SET, BUDDY("fraction")}},
-     "auto_growth does not use it in Paddle either"},
+     "The strategy auto_growth does not use it in Paddle either"},
     {"FLAGS_initial_gpu_memory_in_mb", NULL, NULL, IMPORT_MIB, false, {{NULL, IMPORT_SET, BUDDY("initial")}}, NULL},
     {"FLAGS_reallocate_gpu_memory_in_mb", NULL, NULL, IMPORT_MIB, false, {{NULL, IMPORT_SET, BUDDY("reallocate")}}, NULL},
     {"FLAGS_fraction_of_cpu_memory_to_use", NULL, NULL, IMPORT_FRACTION, false,
@@ -78,18 +80,18 @@ static const import_row_t rows[] = {
       {NULL, IMPORT_SET, "cuda_malloc_async.release_threshold"}}, NULL},
     {"FLAGS_alloc_fill_value", NULL, NULL, IMPORT_COUNT, false,
      {{"-1", IMPORT_NOTHING, NULL}, {NULL, IMPORT_SET, "+fill.byte"}},
-     "once for each request; Paddle fills once for each of its layers"},
+     "Strata fills once for each request. Paddle fills once for each of its layers"},
     {"FLAGS_sync_after_alloc", NULL, NULL, IMPORT_BOOL, false, {OFF, {"true", IMPORT_FIX, "+fill.synchronise=true"}},
-     "if nothing else fills, with `fill.write=false`"},
+     "If nothing else fills, `fill.write=false` is also set"},
     {"FLAGS_init_allocated_mem", NULL, NULL, IMPORT_BOOL, false, {OFF, {"true", IMPORT_FIX, "+fill.byte=239"}},
-     "only for the buddy allocators; auto_growth does not use it in Paddle either"},
+     "It applies only to the buddy allocators. The strategy auto_growth does not use it in Paddle either"},
     {"FLAGS_use_cuda_managed_memory", NULL, NULL, IMPORT_BOOL, false,
      {OFF, {"true", IMPORT_FIX, MANAGED}}, NULL},
     {"FLAGS_use_virtual_memory_auto_growth", NULL, NULL, IMPORT_BOOL, false, {OFF, {"true", IMPORT_NONE, VMM}}, NULL},
     {"FLAGS_use_multi_scale_virtual_memory_auto_growth", "2025-09", NULL, IMPORT_BOOL, false,
      {OFF, {"true", IMPORT_NONE, VMM}}, NULL},
     {"FLAGS_use_vmm_auto_growth_best_fit_allocator_v2", "2026", NULL, IMPORT_BOOL, false,
-     {OFF, {"true", IMPORT_PRESET, "paddle-vmm"}}, "Paddle's default since 2026-08; the next three count only with it"},
+     {OFF, {"true", IMPORT_PRESET, "paddle-vmm"}}, "It is Paddle's default since 2026-08. The next three rows apply only with it"},
     {"FLAGS_vmm_v2_remap_on_oom", "2026", NULL, IMPORT_BOOL, false, {{NULL, IMPORT_SET, "large.remap_on_oom"}}, NULL},
     {"FLAGS_vmm_v2_small_pool_handle_size_in_mb", "2026", NULL, IMPORT_MIB, false, {{NULL, IMPORT_SET, "small.handle"}}, NULL},
     {"FLAGS_vmm_v2_large_pool_handle_size_in_mb", "2026", NULL, IMPORT_MIB, false, {{NULL, IMPORT_SET, "large.handle"}}, NULL},
@@ -98,26 +100,26 @@ static const import_row_t rows[] = {
     {"FLAGS_vmm_small_pool_pre_alloc_in_mb", NULL, NULL, IMPORT_MIB, false, {ZERO, NEVER(VMM)}, NULL},
     {"FLAGS_vmm_large_pool_pre_alloc_in_mb", NULL, NULL, IMPORT_MIB, false, {ZERO, NEVER(VMM)}, NULL},
     {"FLAGS_native_compact", NULL, NULL, IMPORT_BOOL, false,
-     {OFF, {"true", IMPORT_NONE, "no layer copies live blocks: their addresses never change"}}, NULL},
-    {"FLAGS_dump_vmm_allocation_info", NULL, NULL, IMPORT_BOOL, false, {OFF, {"true", IMPORT_NONE, VMM "; " REPORTS}}, NULL},
+     {OFF, {"true", IMPORT_NONE, "no layer copies live blocks, so their addresses never change"}}, NULL},
+    {"FLAGS_dump_vmm_allocation_info", NULL, NULL, IMPORT_BOOL, false, {OFF, {"true", IMPORT_NONE, VMM ". For a report, " REPORTS}}, NULL},
     {"FLAGS_offload_retry_times", "2026", NULL, IMPORT_COUNT, false,
-     {ZERO, NEVER("the program's own memory is asked for by strata_add_free_memory_callback()")}, NULL},
+     {ZERO, NEVER("a callback of strata_add_free_memory_callback() lets the program free its own memory")}, NULL},
     {"FLAGS_print_allocator_trace_info", NULL, NULL, IMPORT_BOOL, false,
-     {OFF, {"true", IMPORT_NONE, "the layer `trace` writes what is asked for to a file; " REPORTS}}, NULL},
+     {OFF, {"true", IMPORT_NONE, "the layer `trace` writes the requests to a file. For a report, " REPORTS}}, NULL},
     {"FLAGS_dump_chunk_info", NULL, NULL, IMPORT_BOOL, false, {OFF, {"true", IMPORT_NONE, REPORTS}}, NULL},
     {"FLAGS_auto_free_cudagraph_allocations_on_launch", NULL, NULL, IMPORT_BOOL, false,
-     {{NULL, IMPORT_NONE, "it is a flag of the graph's instantiation, which is the program's"}}, NULL},
+     {{NULL, IMPORT_NONE, "it is a flag of graph instantiation, and the program instantiates its graphs"}}, NULL},
     {"FLAGS_new_executor_use_cuda_graph", NULL, NULL, IMPORT_BOOL, false,
-     {OFF, {"true", IMPORT_NONE, "the program says which requests are a graph's: strata_pool_begin() and strata_pool_end()"}},
+     {OFF, {"true", IMPORT_NONE, "the program marks the requests of a graph with strata_pool_begin() and strata_pool_end()"}},
      NULL},
     {"FLAGS_use_pinned_memory", NULL, NULL, IMPORT_BOOL, false,
-     {{"true", IMPORT_NONE, "host memory is not locked by a flag: ask for strata_pinned()"}, OFF}, NULL},
+     {{"true", IMPORT_NONE, "no flag locks host memory. Allocate from the place strata_pinned()"}, OFF}, NULL},
     {"FLAGS_log_memory_stats", NULL, NULL, IMPORT_BOOL, false,
      {OFF, {"true", IMPORT_NONE, "strata_statistics_json() shows the figures on request"}}, NULL},
     {"FLAGS_enable_gpu_memory_usage_log", NULL, NULL, IMPORT_BOOL, false,
      {OFF, {"true", IMPORT_NONE, "strata_statistics_json() shows the peaks on request"}}, NULL},
     {"FLAGS_enable_gpu_memory_usage_log_mb", NULL, NULL, IMPORT_BOOL, false,
-     {{NULL, IMPORT_NOTHING, "a log's unit, and there is no log"}}, NULL},
+     {{NULL, IMPORT_NOTHING, "it is the unit of a log that Strata does not write"}}, NULL},
     {"FLAGS_eager_delete_tensor_gb", NULL, NULL, IMPORT_REAL, false, {{NULL, IMPORT_NOTHING, TENSORS}}, NULL},
     {"FLAGS_fast_eager_deletion_mode", NULL, NULL, IMPORT_BOOL, false, {{NULL, IMPORT_NOTHING, TENSORS}}, NULL},
     {"FLAGS_memory_fraction_of_eager_deletion", NULL, NULL, IMPORT_REAL, false, {{NULL, IMPORT_NOTHING, TENSORS}}, NULL},
@@ -173,7 +175,7 @@ const import_peer_t strata_import_paddle = {
     .known = {{"2018", "2026"}},
     .version = "2025-08",
     .later = "2026-08",
-    .says = "its default is the second virtual-memory allocator since then, the preset paddle-vmm; this is auto_growth",
+    .says = "its default is now the second virtual-memory allocator (preset paddle-vmm). This preset is auto_growth",
     .example = "FLAGS_allocator_strategy=auto_growth FLAGS_auto_growth_chunk_size_in_mb=32 FLAGS_gpu_memory_limit_mb=8000",
     .rows = rows,
     .settle = settle};

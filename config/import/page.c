@@ -13,23 +13,23 @@ static const char introduction[] =
     "    strata import paddle \"FLAGS_allocator_strategy=auto_growth FLAGS_gpu_memory_limit_mb=8000\"\n"
     "    strata import tensorflow \"TF_FORCE_GPU_ALLOW_GROWTH=true XLA_PYTHON_CLIENT_MEM_FRACTION=.75\"\n"
     "    strata import pytorch                 # what the environment's variables mean\n\n"
-    "The strategy is printed as a file that `strata check` accepts. Errors have a line and a column: an unknown key inside a\n"
-    "value, and a spelling that the framework itself refuses or ignores. PyTorch accepts `True` but not `true`, and\n"
-    "TF_FORCE_GPU_ALLOW_GROWTH accepts `true` but not `1`. Settings without an equivalent are listed on standard error and\n"
-    "in the file.\n\n"
+    "The strategy is printed as a file that `strata check` accepts. An unknown key inside a value, and a spelling\n"
+    "that the framework itself refuses or ignores, are errors with a line and a column. PyTorch accepts `True` but not\n"
+    "`true`, and TF_FORCE_GPU_ALLOW_GROWTH accepts `true` but not `1`. Settings without an equivalent are listed on standard\n"
+    "error and in the file.\n\n"
     "Variables can have the syntax of scripts and images: `NAME=value`, `export NAME=value`, `ENV NAME value`,\n"
     "`setenv NAME value`, `-e NAME=value`. A line can have several, with quotes, `;`, `&&`, comments, continued lines and a\n"
-    "program's command after them. A variable that is in no table is listed as ignored. A name that is nearly one in a table\n"
-    "is refused as a likely mistake.\n\n"
-    "Two settings of which one disables the other are listed as a pair:\n\n"
+    "program's command after them. A variable that is in no table is listed as ignored. A name that closely resembles one in\n"
+    "a table is refused as a likely mistake.\n\n"
+    "If one setting disables another, both are listed as a pair:\n\n"
     "    <pytorch>:1:26: max_split_size_mb:128 fights expandable_segments:True: a free block of max_split_size or more ...\n\n"
-    "A running program gets the same by the name `import:pytorch`, `import:paddle` or `import:tensorflow`, wherever a\n"
-    "preset can be named (`preset` of strata_open(), `STRATA_STRATEGY`, `extends:`, the command). The variables below are\n"
-    "then read from the environment, and what has no equivalent is listed on standard error. `import:pytorch@2.9` reads\n"
-    "them as of a version. Other variables are not looked at there.\n\n"
-    "A variable sets each of the options beside it that the strategy has. What the settings do not say is as in the preset.\n"
-    "With a version only the keys count that this version has; without\n"
-    "one, all do. A version in the tables is the first, or the last, that is known to have the key; `-`: not known.\n";
+    "The names `import:pytorch`, `import:paddle` and `import:tensorflow` do the same in a running program. They are accepted\n"
+    "where a preset can be named: `preset` of strata_open(), `STRATA_STRATEGY`, `extends:` and the command. The variables\n"
+    "below are then read from the environment, and settings without an equivalent are listed on standard error.\n"
+    "`import:pytorch@2.9` reads them as of a version. Other environment variables are not read.\n\n"
+    "A variable sets each of the options beside it that the strategy has. Options that no setting changes are as in the\n"
+    "preset. If a version is given, only the keys of that version are accepted. Otherwise, all keys are accepted. A\n"
+    "version in the tables is the first or last one that is known to have the key. A `-` means that it is not known.\n";
 
 static const char *written(const import_row_t *row) {
     switch (row->kind) {
@@ -95,14 +95,14 @@ static void write_row(const import_row_t *row, FILE *out) {
     fprintf(out, "| `%s` | %s | ", row->key, written(row));
     if (row->until) fprintf(out, "%s to %s | ", row->since, row->until);
     else fprintf(out, "%s | ", row->since ? row->since : "-");
-    if (row->kind == IMPORT_CONF) fputs("keys of the second table", out);
+    if (row->kind == IMPORT_CONF) fputs("Keys of the second table", out);
     for (size_t i = 0; i < IMPORT_CASES && row->cases[i].verb != IMPORT_END; i++) {
-        if (i > 0) fputs("; ", out);
+        if (i > 0) fputs(". ", out);
         if (row->cases[i].word) fprintf(out, "`%s`: ", row->cases[i].word);
-        else if (i > 0) fputs("else ", out);
+        else if (i > 0) fputs("Other values: ", out);
         write_case(&row->cases[i], out);
     }
-    fprintf(out, "%s%s |\n", row->remark ? "; " : "", row->remark ? row->remark : "");
+    fprintf(out, "%s%s |\n", row->remark ? ". " : "", row->remark ? row->remark : "");
 }
 
 static void write_table(const import_peer_t *peer, bool inner, FILE *out) {
@@ -116,13 +116,13 @@ static void write_table(const import_peer_t *peer, bool inner, FILE *out) {
 }
 
 static void write_peer(const import_peer_t *peer, FILE *out) {
-    fprintf(out, "\n## %s\n\nOver the preset `%s`", peer->name, peer->preset);
-    if (peer->old) fprintf(out, "; as of a version before %s over `%s`", peer->old, peer->old_preset);
-    if (peer->later) fprintf(out, ". As of %s and later: %s", peer->later, peer->says);
+    fprintf(out, "\n## %s\n\nStrings are applied to the preset `%s`", peer->name, peer->preset);
+    if (peer->old) fprintf(out, ", and for versions before %s to `%s`", peer->old, peer->old_preset);
+    if (peer->later) fprintf(out, ". In version %s and later the framework differs: %s", peer->later, peer->says);
     char known[128] = "";
     strata_import_known_text(peer, known, sizeof known);
-    fprintf(out, ". Versions that are known: %s, written as in `--as-of %s`.\n\n    strata import %s \"%s\"\n", known,
-            peer->version, peer->name, peer->example);
+    fprintf(out, ". Known versions are %s, written as in `--as-of %s`.\n\n    strata import %s \"%s\"\n", known, peer->version,
+            peer->name, peer->example);
     write_table(peer, false, out);
     write_table(peer, true, out);
 }
@@ -130,7 +130,9 @@ static void write_peer(const import_peer_t *peer, FILE *out) {
 strata_status_t strata_import_page(FILE *out) {
     fputs(introduction, out);
     for (size_t i = 0; strata_import_peer_at(i); i++) write_peer(strata_import_peer_at(i), out);
-    fprintf(out, "\n## Limits\n\nA string has at most %d bytes, printable ASCII all of them, %d settings and %d bytes a value.\n",
-            STRATA_IMPORT_BYTES, STRATA_IMPORT_SETTINGS, STRATA_IMPORT_VALUE - 1);
+    fprintf(
+        out,
+        "\n## Limits\n\nA string has at most %d bytes of printable ASCII and at most %d settings. A value has at most %d bytes.\n",
+        STRATA_IMPORT_BYTES, STRATA_IMPORT_SETTINGS, STRATA_IMPORT_VALUE - 1);
     return strata_config_written(out);
 }

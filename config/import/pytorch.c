@@ -5,13 +5,13 @@
 
 #include "config/import/rows.h"
 
-#define PINNED "pinned memory is a place of its own, with the layers of `places: {pinned: ...}`"
+#define PINNED "pinned memory is a separate place, with the layers of `places: {pinned: ...}`"
 
-#define ADDRESSES      "a segment that grows has addresses for nine eighths of the device, and others are one piece"
+#define ADDRESSES      "an expandable segment reserves addresses for nine eighths of the device. Other segments are one piece"
 #define EITHER(option) "caching." option " caching_vmm." option
 #define ASYNC          "cuda_malloc_async pinned=strata host=strata retry.timeout=0 cuda_malloc_async.throttle=1"
 #define LOCK           "no lock is ever held during a device call that may block"
-#define REGISTERED     PINNED "; the driver allocates it, nothing is registered"
+#define REGISTERED     PINNED ". The driver allocates it, and nothing is registered"
 
 /* First versions are from the release notes, from the CUDA pages of each release, and from the headers
  * that it installs. The others follow from the dates of the changes that introduced a key
@@ -19,26 +19,26 @@
  * max_split_size_mb is from memory. */
 /* clang-format off */
 static const import_row_t rows[] = {
-    {"PYTORCH_CUDA_ALLOC_CONF", NULL, NULL, IMPORT_CONF, false, {{0}}, "if it is set, the other two are ignored, as in PyTorch"},
-    {"PYTORCH_HIP_ALLOC_CONF", NULL, NULL, IMPORT_CONF, false, {{0}}, "the name on ROCm; read before PYTORCH_ALLOC_CONF"},
+    {"PYTORCH_CUDA_ALLOC_CONF", NULL, NULL, IMPORT_CONF, false, {{0}}, "If it is set, the other two are ignored, as in PyTorch"},
+    {"PYTORCH_HIP_ALLOC_CONF", NULL, NULL, IMPORT_CONF, false, {{0}}, "It is the name on ROCm and is read before PYTORCH_ALLOC_CONF"},
     {"PYTORCH_ALLOC_CONF", "2.10", NULL, IMPORT_CONF, false, {{0}},
-     "the new name; 2.9 recommends it, and its CUDA allocator does not read it"},
+     "It is the new name. PyTorch 2.9 recommends it, but its CUDA allocator does not read it"},
     {"backend", "2.0", NULL, IMPORT_WORD, true,
      {{"native", IMPORT_NOTHING, NULL},
       {"cudaMallocAsync", IMPORT_PRESET, ASYNC},
       {"hipMallocAsync", IMPORT_PRESET, ASYNC}},
-     "PyTorch neither waits for memory nor throttles there"},
+     "PyTorch neither waits for memory nor throttles over the driver's pool"},
     {"max_split_size_mb", "1.9", NULL, IMPORT_MIB, true, {{NULL, IMPORT_SET, EITHER("max_split_size")}}, NULL},
     {"max_non_split_rounding_mb", "2.6", NULL, IMPORT_MIB, true, {{NULL, IMPORT_SET, EITHER("max_non_split_rounding")}}, NULL},
     {"large_segment_size_mb", "2.11", NULL, IMPORT_MIB, true, {{NULL, IMPORT_SET, EITHER("large_segment")}}, NULL},
     {"roundup_power2_divisions", "1.12", NULL, IMPORT_TEXT, true, {{NULL, IMPORT_SET, EITHER("roundup_power2_divisions")}},
-     "both forms: 4 and [256:1,512:2,>:8]; the list since 2.0"},
+     "Both forms are read: 4 and, since 2.0, the list [256:1,512:2,>:8]"},
     {"roundup_bypass_threshold_mb", "1.13", "1.13", IMPORT_MIB, true,
      {{NULL, IMPORT_NONE, "write the list form of roundup_power2_divisions, with 0 for the larger sizes: [64:4,>:0]"}}, NULL},
     {"per_process_memory_fraction", "2.10", NULL, IMPORT_FRACTION, true, {{NULL, IMPORT_SET, EITHER("memory_fraction")}}, NULL},
     {"garbage_collection_threshold", "1.12", NULL, IMPORT_FRACTION, true,
      {{NULL, IMPORT_SET, "caching.garbage_collection_threshold"}},
-     "ignored without a per_process_memory_fraction below 1; without it PyTorch collects nothing either"},
+     "It is ignored without a per_process_memory_fraction below 1. PyTorch collects nothing then either"},
     {"expandable_segments", "2.1", NULL, IMPORT_BOOL_PYTORCH, true,
      {{"false", IMPORT_NOTHING, NULL}, {"true", IMPORT_PRESET, "pytorch-expandable"}}, NULL},
     {"expandable_segments_reserve", NULL, NULL, IMPORT_TEXT, true,
@@ -52,8 +52,8 @@ static const import_row_t rows[] = {
     {"throw_on_cudamalloc_oom", "2.12", NULL, IMPORT_BOOL_PYTORCH, true,
      {{"false", IMPORT_NOTHING, NULL},
       {"true", IMPORT_NONE,
-       "a request beyond caching.memory_fraction fails without a device call, but idle memory is given back first; "
-       "STRATA_NO_GROW of one request refuses at once"}},
+       "a request beyond caching.memory_fraction fails without a device call, but idle memory is released first. "
+       "A request with STRATA_NO_GROW fails at once"}},
      NULL},
     {"graph_capture_record_stream_reuse", "2.9", NULL, IMPORT_BOOL_PYTORCH, true,
      {{NULL, IMPORT_SET, EITHER("reuse_in_capture")}}, NULL},
@@ -64,23 +64,23 @@ static const import_row_t rows[] = {
     {"pinned_num_register_threads", "2.2", NULL, IMPORT_COUNT, true,
      {{"1", IMPORT_NOTHING, NULL}, {NULL, IMPORT_NONE, REGISTERED}}, NULL},
     {"pinned_use_background_threads", "2.6", NULL, IMPORT_BOOL_PYTORCH, true,
-     {{"false", IMPORT_NOTHING, NULL}, {"true", IMPORT_NONE, PINNED "; events are polled by the calls themselves"}}, NULL},
+     {{"false", IMPORT_NOTHING, NULL}, {"true", IMPORT_NONE, PINNED ". The calls themselves poll the events"}}, NULL},
     {"pinned_reserve_segment_size_mb", "2.10", NULL, IMPORT_MIB, true,
      {{NULL, IMPORT_SET, "pinned.auto_growth.preallocate"}},
-     "it is got when the facade is opened"},
+     "The memory is allocated when the facade is opened"},
     {"pinned_free_catch_all", "2.12", NULL, IMPORT_BOOL_PYTORCH, true,
      {{"false", IMPORT_NOTHING, NULL},
-      {"true", IMPORT_NONE, "a pointer that does not belong to the facade is an error and nothing else"}},
+      {"true", IMPORT_NONE, "a pointer that does not belong to the facade is always an error"}},
      NULL},
     {"pinned_max_cached_size_mb", "2.13", NULL, IMPORT_MIB, true,
-     {{NULL, IMPORT_NONE, PINNED "; strata_trim() brings a cache down to a size"}}, NULL},
+     {{NULL, IMPORT_NONE, PINNED ". To shrink a cache to a given size, call strata_trim()"}}, NULL},
     {"pinned_max_round_threshold_mb", "2.13", NULL, IMPORT_MIB, true,
-     {{NULL, IMPORT_NONE, PINNED "; it rounds to 256 bytes and never to powers of two"}}, NULL},
+     {{NULL, IMPORT_NONE, PINNED ". Sizes are rounded to multiples of 256 bytes, never to powers of two"}}, NULL},
     {"PYTORCH_NO_CUDA_MEMORY_CACHING", NULL, NULL, IMPORT_BOOL_DIGIT, false,
      {{"true", IMPORT_PRESET, "system"}, {"false", IMPORT_NOTHING, NULL}},
-     "releases up to 2.6 turn the cache off for any value, even 0"},
+     "Releases up to 2.6 turn the cache off for any value, even 0"},
     {"PYTORCH_NO_HIP_MEMORY_CACHING", NULL, NULL, IMPORT_BOOL_DIGIT, false,
-     {{"true", IMPORT_PRESET, "system"}, {"false", IMPORT_NOTHING, NULL}}, "the name on ROCm"},
+     {{"true", IMPORT_PRESET, "system"}, {"false", IMPORT_NOTHING, NULL}}, "It is the name on ROCm"},
     {0},
 };
 /* clang-format on */

@@ -59,7 +59,7 @@ static void write_head(const strata_import_t *import, const strata_strategy_t *s
     }
     if (import->as_of) fprintf(out, " --as-of %s", import->as_of);
     fprintf(out, "`%s.\n", import->said ? "" : " from the environment");
-    fprintf(out, "# What the settings do not say is as in the preset %s", import->preset);
+    fprintf(out, "# Options that no setting changes are as in the preset %s", import->preset);
     fprintf(out, strategy->peer ? " (%s).\n" : ".\n", strategy->peer);
 }
 

@@ -78,7 +78,7 @@ void conform_refused(const rig_t *rig, size_t size, strata_status_t status) {
     test_source_fail(0, false, STRATA_OK);
     subject_open(rig->subject, rig->capacity, &fresh);
     strata_status_t again = strata_allocate(fresh.s, fresh.gpu, NULL, size, &block);
-    snprintf(reason, sizeof reason, "a stack that nobody has used serves no %zu bytes either: %.*s", size,
+    snprintf(reason, sizeof reason, "a fresh stack serves no %zu bytes either: %.*s", size,
              (int)strcspn(strata_last_error()->text, "\n"), strata_last_error()->text);
     rig_close_by_force(&fresh);
     (void)strata_fail_again(&refusal);
@@ -104,18 +104,20 @@ void checks_print(FILE *out) {
     fputs("# What `strata conform` checks\n\n", out);
     print_wrapped(
         out,
-        "`strata conform ./libmine.so` runs these checks on each layer of a shared object, in the stacks where it may stand and "
-        "in a few random legal ones (`--seed` draws others), on a simulated device, with the defaults of its options. "
-        "`strata conform --explain CHECK` prints one of the paragraphs below, `--explain all` this page. `--only CHECK` runs one "
-        "check; in a pattern such as `\"the_bottom_*\"` the star matches any characters.");
+        "`strata conform ./libmine.so` runs these checks on each layer of a shared object. A layer is checked in the stacks that "
+        "may contain it and in a few random legal ones (`--seed` draws others). The device is simulated, and the options of the "
+        "layer have their defaults. `strata conform --explain CHECK` prints one of the paragraphs below, and `--explain all` "
+        "prints this page. `--only CHECK` runs one check. In a pattern such as `\"the_bottom_*\"` the star matches any characters.");
     fputc('\n', out);
     print_wrapped(
-        out, "Each check runs in its own process. A check fails if it crashes or does not end within `--limit` (5 s). After three "
-             "checks of a layer that did not end, its other checks are skipped.");
+        out, "Each check runs in its own process. A check fails if it crashes or does not end within `--limit` (5 s). If three "
+             "checks of a layer do not end, its other checks are skipped.");
     fputc('\n', out);
-    print_wrapped(out,
-                  "`skip` is no failure: a stack that the builder refuses, a check that asks for an operation that the layer does "
-                  "without, a size that a fresh stack of these layers does not serve either. The reason stands beside it.");
+    print_wrapped(
+        out,
+        "`skip` is not a failure. A check is skipped if the builder refuses the stack, or if the layer lacks an operation that "
+        "the check needs. It is also skipped if a fresh stack of these layers does not serve the requested size either. "
+        "The line has the reason.");
     for (const check_t *check = checks; check->name; check++) {
         fprintf(out, "\n## %s\n\n", check->name);
         print_wrapped(out, check->text);
