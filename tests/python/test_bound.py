@@ -258,7 +258,7 @@ def show_sharing():
         with mine, theirs:
             child = subprocess.Popen(
                 [sys.executable, "-c", IMPORTER, str(theirs.fileno())],
-                env={**os.environ, "PYTHONPATH": f"{os.environ['STRATA_SOURCE']}/python"},
+                env={**os.environ, "PYTHONPATH": f"{os.environ['STRATA_SOURCE']}/doors/python"},
                 pass_fds=[theirs.fileno()],
                 stdout=subprocess.PIPE,
                 text=True,

@@ -31,6 +31,6 @@ def test_each_other_option_that_it_names_is_one():
 def test_the_programs_run(tmp_path, monkeypatch):
     """The programs of the page, with the two commands that make their files and the two that train."""
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("PYTHONPATH", f"{os.environ['STRATA_SOURCE']}/python")
+    monkeypatch.setenv("PYTHONPATH", f"{os.environ['STRATA_SOURCE']}/doors/python")
     assert pages.run(Path(os.environ["STRATA_SOURCE"]) / "docs" / "guide.md", ["import", "export"]) == 6
     assert (tmp_path / "mine.pickle").exists()

@@ -41,7 +41,7 @@ def run(tmp_path):
 
     def program(*arguments, **environment):
         inherited = {name: value for name, value in os.environ.items() if name not in (*strata.torch.SETTINGS, "STRATA_STRATEGY")}
-        whole = {**inherited, "PYTHONPATH": f"{SOURCE / 'python'}:{tmp_path}", "STRATA_DOORS_ALLOW_SIMULATED": "1", **environment}
+        whole = {**inherited, "PYTHONPATH": f"{SOURCE / 'doors' / 'python'}:{tmp_path}", "STRATA_DOORS_ALLOW_SIMULATED": "1", **environment}
         command = [sys.executable, "-m", "strata.torch", *arguments]
         done = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path, timeout=60, env=whole)
         return (json.loads(done.stdout) if done.stdout else None), done
