@@ -144,36 +144,23 @@ static const strata_layer_type_t needing_type = DECORATOR("test_needing", STRATA
                                                           strata_layer_free_below, .needs = STRATA_TRAIT_CROSS_STREAM_SAFE,
                                                           .guarded = true);
 
-/* The row of a layer in the matrix of docs/layers.md: the cell below `lower`. */
-static void cell_of(const char *page, const char *upper, const char *lower, char *cell, size_t capacity) {
-    const char *head = strstr(page, "| above \\ below |"), *row, *at;
-    char words[80];
-    ASSERT_TRUE(head);
-    snprintf(words, sizeof words, "\n| **%s** |", upper);
-    row = strstr(head, words);
-    snprintf(words, sizeof words, "| %s |", lower);
-    at = strstr(head, words);
-    ASSERT_TRUE(row && at);
-    for (row++; head < at; head++)
-        if (*head == '|') row = strchr(row + 1, '|');
-    snprintf(cell, capacity, "%.*s", (int)(strchr(row + 1, '|') - row - 3), row + 2);
-}
-
-TEST(facade_crooked, the_page_says_what_a_needing_layer_misses_and_what_may_stand_between) {
-    char *page = NULL, cell[100];
+TEST(facade_crooked, the_page_lists_the_layers_that_may_be_below_a_needing_layer) {
+    char *page CLOSED_BY(text_gone) = NULL;
     size_t length = 0;
     register_layer(&needing_type);
     FILE *out = open_memstream(&page, &length);
     ASSERT_TRUE(out);
     EXPECT_OK(strata_config_layers(out, true));
     fclose(out);
-    static const char *const cells[][2] = {
-        {"stream_safe", "yes"}, {"stat", "with cross_stream_safe"}, {"system", "no: cross_stream_safe"}};
-    for (size_t i = 0; i < sizeof cells / sizeof *cells; i++) {
-        cell_of(page, "test_needing", cells[i][0], cell, sizeof cell);
-        EXPECT_STREQ(cell, cells[i][1]);
-    }
-    free(page);
+    const char *line = strstr(page, "| `test_needing` | ");
+    ASSERT_TRUE(line);
+    char text[600];
+    snprintf(text, sizeof text, "%.*s", (int)strcspn(line, "\n"), line);
+    EXPECT_CONTAINS(text, " | all but retry, ");
+    EXPECT_CONTAINS(text, ", system, vmm");
+    EXPECT_CONTAINS(text, " (a missing trait) |");
+    EXPECT_EQ(strstr(text, "stream_safe"), NULL); /* gives the trait */
+    EXPECT_EQ(strstr(text, ", stat,"), NULL); /* passes it on from further down */
 }
 
 /* ---- what no strategy can have ---- */
