@@ -246,9 +246,8 @@ static inline uint32_t strata_chunks_take_at(strata_chunks_t *self, const strata
 
 /* The help text of a cache's option `stable_addresses`, which turns on strata_repeats_t. */
 #define STRATA_STABLE_ADDRESSES                                                                                                    \
-    "a program that repeats its steps (strata_step) gets the same addresses from the third one on, as far as what was there is "   \
-    "freed in time: as long as a stream asks for the same sizes in the same order as in the step before, each request asks first " \
-    "for the place of the one then"
+    "from the third step (strata_step) on, while a stream repeats the previous step's sizes in order, requests first try "         \
+    "that step's addresses"
 
 /* ---- check (check.c) ---- */
 

@@ -15,7 +15,7 @@ uint32_t strata_own_figure_rows(const strata_layer_type_t *type, strata_own_figu
     for (const strata_stat_row_t *row = type->stats; row && row->name && count < STRATA_OWN_FIGURES - 1; row++)
         rows[count++] = (strata_own_figure_t){.name = row->name, .unit = row->unit, .doc = row->doc};
     if (STRATA_LAYER_HAS(type, idle_bytes) && !has_row(rows, count, "idle_bytes"))
-        rows[count++] = (strata_own_figure_t){.name = "idle_bytes", .unit = "bytes", .doc = "what it holds idle"};
+        rows[count++] = (strata_own_figure_t){.name = "idle_bytes", .unit = "bytes", .doc = "idle bytes kept"};
     return count;
 }
 

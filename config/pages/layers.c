@@ -246,19 +246,19 @@ static void table_of_orders(FILE *out) {
 static const char introduction[] =
     "# Layers\n\n"
     "<!-- Made by `strata layers --markdown`; a test compares. Changes belong to the layers' option rows. -->\n\n"
-    "A stack is a list of layers, the outermost first. It ends with a source, or with a router, which has several stacks\n"
-    "below it. A layer has needs, which the layers below must meet, and traits that it gives to the layer above. A router\n"
-    "passes on the traits that all of its stacks give.\n\n";
+    "A stack is a list of layers, the outermost first. It ends with a source or a router, which has several stacks below it.\n"
+    "The layers below a layer must meet its needs. It gives its traits to the layer above. A router passes on the traits\n"
+    "that all of its stacks give.\n\n";
 static const char about_orders[] =
     "\n## Legal orders\n\n"
-    "A trait may also be given by a layer further down, if the layers between pass it on. A layer that waits is never below\n"
-    "a layer that holds a lock, at any distance. There are at most %d layers from the top to the first cache or source, and\n"
-    "from below a cache to the next one, both included.\n\n";
+    "A layer further down may also give a trait, if the layers between pass it on. A layer that waits is never below a layer\n"
+    "that holds a lock, at any distance. At most %d layers are allowed from the top through the first cache or source, and\n"
+    "from below a cache through the next one.\n\n";
 static const char about_options[] =
     "\n## Options and figures\n\n"
-    "Sizes have units (B, KiB, MiB, GiB, TiB; a bare number counts bytes; `unlimited`), and so do times (ns, us, ms, s;\n"
-    "`never`). The values of a router's branches are options whose names end in a number. A strategy file sets them in the\n"
-    "routes, without the number ([strategy.md](strategy.md)).\n"
+    "Sizes have units (B, KiB, MiB, GiB, TiB; bytes by default) or are `unlimited`. Times have units (ns, us, ms, s) or are\n"
+    "`never`. The options of a router's branches have names that end in a number. A strategy file sets them in the routes,\n"
+    "without the number ([strategy.md](strategy.md)).\n"
     "\nFigures are a layer's own counts, shown by strata_layer_figures(), `strata stats` and the out-of-memory report.\n";
 
 static void as_markdown(FILE *out) {

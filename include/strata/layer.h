@@ -194,18 +194,18 @@ typedef enum strata_scope { STRATA_SCOPE_NONE, STRATA_SCOPE_STREAM, STRATA_SCOPE
 /* The requirements of a layer on the layers below, and its promises to those above. The builder refuses a stack that does not
  * meet a requirement, and names both layers. X(name, bit, meaning) */
 #define STRATA_TRAIT_MAP(X)                                                                                                        \
-    X(STREAM_ORDERED, 0, "memory freed may be served again to the same stream without a wait")                                     \
-    X(CROSS_STREAM_SAFE, 1, "borrows are respected")                                                                               \
-    X(OWNER_THREAD_ONLY, 2, "only the thread that allocated may free")                                                             \
-    X(SUB_ALLOCATES, 3, "serves pieces of chunks")                                                                                 \
-    X(WAITS, 4, "may wait: no layer with a lock may stand above")                                                                  \
-    X(EXACT_SIZE, 5, "grants what was asked, rounded to the alignment at most")                                                    \
-    X(ZEROED, 6, "memory comes zeroed")                                                                                            \
+    X(STREAM_ORDERED, 0, "the same stream may reuse freed memory without a wait")                                                  \
+    X(CROSS_STREAM_SAFE, 1, "reuse waits for borrowers")                                                                           \
+    X(OWNER_THREAD_ONLY, 2, "only the allocating thread may free")                                                                 \
+    X(SUB_ALLOCATES, 3, "splits chunks into blocks")                                                                               \
+    X(WAITS, 4, "may wait, so no layer with a lock may be above")                                                                  \
+    X(EXACT_SIZE, 5, "rounds requests to the alignment at most")                                                                   \
+    X(ZEROED, 6, "memory is zeroed")                                                                                               \
     X(HANDLE_SOURCE, 7, "serves mappable physical handles")                                                                        \
-    X(SINGLE_STREAM, 8, "ignores streams: every stream gets an instance of its own, unless its option streams says ignored")       \
-    X(ANY_MEMORY, 9, "the stacks below may serve another kind of memory than the place's")                                         \
-    X(CONTIGUOUS, 10, "chunks whose addresses touch may be used as one")                                                           \
-    X(TELLS_OWNERS, 11, "does what it does for the owner of a request: no cache may stand above, where owners change unseen")
+    X(SINGLE_STREAM, 8, "ignores streams; each stream has its own instance, except with `streams: ignored`")                       \
+    X(ANY_MEMORY, 9, "the stacks below may serve memory of another kind than the place's")                                         \
+    X(CONTIGUOUS, 10, "chunks with adjacent addresses may be used as one")                                                         \
+    X(TELLS_OWNERS, 11, "depends on the owner of a request, so no cache, where owners change, may be above")
 
 enum {
 #define STRATA_TRAIT_ENUM(name, bit, meaning) STRATA_TRAIT_##name = 1u << (bit),

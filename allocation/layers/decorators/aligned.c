@@ -14,11 +14,10 @@ typedef struct aligned_options {
 
 static const strata_option_row_t options[] = {
     {"alignment", STRATA_OPTION_SIZE, offsetof(aligned_options_t, alignment), "4096", 64, 1ull << 30, NULL,
-     "addresses are multiples of this power of two, or of the request's own alignment if that is larger"},
-    {"from", STRATA_OPTION_SIZE, offsetof(aligned_options_t, from), "0", 0, 0, NULL,
-     "requests of fewer bytes keep the alignment that they ask for"},
+     "min alignment, a power of two; a request's own may be larger"},
+    {"from", STRATA_OPTION_SIZE, offsetof(aligned_options_t, from), "0", 0, 0, NULL, "smaller requests keep their own alignment"},
     {"always", STRATA_OPTION_BOOL, offsetof(aligned_options_t, always), "false", 0, 0, NULL,
-     "ask for a whole alignment more whatever the place's alignment, as Paddle; else only for what may be missing"},
+     "add a whole alignment to each request, as Paddle does; false to add only as much as may be missing"},
     {0},
 };
 
@@ -84,7 +83,7 @@ static uint64_t alignment(const void *options_given, strata_place_kind_t place, 
 const strata_layer_type_t strata_aligned_type = {
     .struct_size = sizeof(strata_layer_type_t),
     .name = "aligned",
-    .doc = "serves addresses at multiples of more than the place's alignment",
+    .doc = "serves addresses with more than the place's alignment",
     .role = STRATA_DECORATOR,
     .scope = STRATA_SCOPE_NONE,
     .passes = ~(uint32_t)(STRATA_TRAIT_EXACT_SIZE | STRATA_TRAIT_HANDLE_SOURCE),

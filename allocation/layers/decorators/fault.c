@@ -19,16 +19,16 @@ typedef struct fault_options {
 } fault_options_t;
 
 static const strata_option_row_t options[] = {
-    {"at", STRATA_OPTION_COUNT, offsetof(fault_options_t, at), "0", 0, 0, NULL, "the request of this number fails; 0: none"},
+    {"at", STRATA_OPTION_COUNT, offsetof(fault_options_t, at), "0", 0, 0, NULL, "number of the request that fails; 0 for none"},
     {"onward", STRATA_OPTION_BOOL, offsetof(fault_options_t, onward), "false", 0, 0, NULL, "also fail all requests after `at`"},
     {"every", STRATA_OPTION_COUNT, offsetof(fault_options_t, every), "0", 0, 0, NULL,
-     "requests whose number is a multiple of this fail; 0: none"},
-    {"above", STRATA_OPTION_SIZE, offsetof(fault_options_t, above), "unlimited", 0, 0, NULL, "requests of more bytes fail"},
+     "fail requests whose number is a multiple of this; 0 for none"},
+    {"above", STRATA_OPTION_SIZE, offsetof(fault_options_t, above), "unlimited", 0, 0, NULL, "fail larger requests"},
     {"probability", STRATA_OPTION_FRACTION, offsetof(fault_options_t, probability), "0", 0, 1000000, NULL,
-     "the share of all requests that fails, drawn at random"},
-    {"seed", STRATA_OPTION_COUNT, offsetof(fault_options_t, seed), "1", 0, 0, NULL, "the seed of the drawing"},
+     "share of requests that fail at random"},
+    {"seed", STRATA_OPTION_COUNT, offsetof(fault_options_t, seed), "1", 0, 0, NULL, "random seed"},
     {"says", STRATA_OPTION_CHOICE, offsetof(fault_options_t, says), "no_memory", 0, 0, "no_memory|device",
-     "the error of failing requests: `no_memory`: out of memory, which may be tried again; `device`: a fault of the device"},
+     "error of failed requests: `no_memory`: out of memory, which may be retried; `device`: a device fault"},
     {0},
 };
 
@@ -50,8 +50,8 @@ typedef struct fault_layer {
 } fault_layer_t;
 
 static const strata_stat_row_t stats[] = {
-    {"requests", "count", offsetof(fault_layer_t, requests), "requests that came here"},
-    {"failed", "count", offsetof(fault_layer_t, failed), "those of them that were refused"},
+    {"requests", "count", offsetof(fault_layer_t, requests), "requests received"},
+    {"failed", "count", offsetof(fault_layer_t, failed), "requests failed on purpose"},
     {0},
 };
 
@@ -88,7 +88,7 @@ static strata_status_t allocate(strata_layer_t *base, const strata_request_t *re
 const strata_layer_type_t strata_fault_type = {
     .struct_size = sizeof(strata_layer_type_t),
     .name = "fault",
-    .doc = "refuses requests on order: by their number, their size, or at random",
+    .doc = "fails chosen requests: by number, by size, or at random",
     .role = STRATA_DECORATOR,
     .scope = STRATA_SCOPE_DEVICE,
     .passes = ~0u,

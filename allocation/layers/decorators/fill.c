@@ -15,9 +15,9 @@ typedef struct fill_options {
 static const strata_option_row_t options[] = {
     {"byte", STRATA_OPTION_COUNT, offsetof(fill_options_t, byte), "0", 0, 255, NULL, "the value of every byte"},
     {"synchronise", STRATA_OPTION_BOOL, offsetof(fill_options_t, synchronise), "false", 0, 0, NULL,
-     "wait for the whole device afterwards, so that an earlier fault shows here"},
+     "then wait for the whole device, so that an earlier fault is reported here"},
     {"write", STRATA_OPTION_BOOL, offsetof(fill_options_t, write), "true", 0, 0, NULL,
-     "false: no byte is set, only `synchronise` is done (Paddle's FLAGS_sync_after_alloc)"},
+     "false to only wait, as `synchronise` sets (Paddle's FLAGS_sync_after_alloc)"},
     {0},
 };
 

@@ -36,17 +36,16 @@ typedef struct guard_options {
 
 static const strata_option_row_t options[] = {
     {"red_zone", STRATA_OPTION_SIZE, offsetof(guard_options_t, red_zone), "256", 0, 1ull << 30, NULL,
-     "bytes after each block that nobody may write; as many before it, rounded up to the alignment; 0: none"},
+     "guard bytes after each block, and as many before it, rounded up to the alignment; 0 for none"},
     {"quarantine", STRATA_OPTION_COUNT, offsetof(guard_options_t, quarantine), "16", 0, 65536, NULL,
-     "freed blocks of a stack that are kept back, the oldest going first; all go when memory is short"},
+     "freed blocks that a stack keeps; the oldest leaves first, and all leave when memory is short"},
     {"poison", STRATA_OPTION_BOOL, offsetof(guard_options_t, poison), "true", 0, 0, NULL,
      "set every byte to 0xdb at free, in the order of the owner's stream"},
     {"synchronise", STRATA_OPTION_BOOL, offsetof(guard_options_t, synchronise), "true", 0, 0, NULL,
-     "wait for the owner's stream before looking; without it work still under way is not seen"},
+     "wait for the owner's stream before checking; without the wait, writes still in progress are missed"},
     {"report", STRATA_OPTION_BOOL, offsetof(guard_options_t, report), "true", 0, 0, NULL,
-     "report findings on standard error, and when the place ends what was never freed: once for all its streams, the tags that "
-     "hold "
-     "most first"},
+     "report findings on standard error, and leaks when the place ends: once for all its streams, the tags with the most "
+     "bytes first"},
     {0},
 };
 
@@ -77,10 +76,10 @@ typedef struct guard_layer {
 } guard_layer_t;
 
 static const strata_stat_row_t stats[] = {
-    {"live", "count", offsetof(guard_layer_t, live), "blocks not freed"},
+    {"live", "count", offsetof(guard_layer_t, live), "live blocks"},
     {"kept", "count", offsetof(guard_layer_t, kept), "freed blocks in quarantine"},
-    {"kept_bytes", "bytes", offsetof(guard_layer_t, kept_bytes), "bytes of the layer below that they hold"},
-    {"zones_written", "count", offsetof(guard_layer_t, zones_written), "blocks with a red zone that somebody wrote"},
+    {"kept_bytes", "bytes", offsetof(guard_layer_t, kept_bytes), "bytes of these blocks in the layer below"},
+    {"zones_written", "count", offsetof(guard_layer_t, zones_written), "blocks with an overwritten red zone"},
     {"written_after_free", "count", offsetof(guard_layer_t, written_after_free), "blocks written in quarantine"},
     {"unseen", "count", offsetof(guard_layer_t, unseen), "freed blocks that the host could not examine"},
     {0},
@@ -420,7 +419,7 @@ static strata_status_t validate(strata_layer_t *base) {
 const strata_layer_type_t strata_guard_type = {
     .struct_size = sizeof(strata_layer_type_t),
     .name = "guard",
-    .doc = "finds writes before and after a block (red zones, poison, quarantine), and reports what was never freed",
+    .doc = "detects writes outside a block or after its free (red zones, poison, quarantine), and reports leaks",
     .role = STRATA_DECORATOR,
     .scope = STRATA_SCOPE_STREAM,
     .passes = ~(uint32_t)(STRATA_TRAIT_EXACT_SIZE | STRATA_TRAIT_HANDLE_SOURCE),

@@ -5,11 +5,11 @@
 
 static const strata_option_row_t options[] = {
     {"after", STRATA_OPTION_TIME, offsetof(strata_idleness_t, after), "1s", 10000000, 86400000000000, NULL,
-     "so long after the last request what lies idle has gone back; it begins to go when an eighth of that time is left"},
+     "time from the last request until idle memory is given back; release begins after 7/8 of it"},
     {"keep", STRATA_OPTION_FRACTION, offsetof(strata_idleness_t, keep), "0.1", 0, 10000000, NULL,
-     "the share of the live bytes that may stay idle"},
+     "share of live bytes that may remain idle"},
     {"keep_least", STRATA_OPTION_SIZE, offsetof(strata_idleness_t, keep_least), "0", 0, 1ull << 50, NULL,
-     "so many idle bytes stay, however little is live"},
+     "min idle bytes to keep, however few bytes are live"},
     {0},
 };
 
@@ -21,7 +21,7 @@ static strata_status_t allocate(strata_layer_t *self, const strata_request_t *re
 const strata_layer_type_t strata_idle_type = {
     .struct_size = sizeof(strata_layer_type_t),
     .name = "idle",
-    .doc = "says what its stack gives back when the program is idle, as `idle:` beside the stack does",
+    .doc = "sets when and how much its stack gives back while the program is idle, as `idle:` beside the stack",
     .role = STRATA_DECORATOR,
     .scope = STRATA_SCOPE_NONE,
     .passes = ~0u,

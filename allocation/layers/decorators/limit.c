@@ -13,9 +13,9 @@ typedef struct limit_options {
 
 static const strata_option_row_t options[] = {
     {"bytes", STRATA_OPTION_SIZE, offsetof(limit_options_t, bytes), "unlimited", 0, 0, NULL,
-     "the most that may be asked from the layer below, all streams together"},
+     "max bytes to request from the layer below, over all streams"},
     {"fraction", STRATA_OPTION_FRACTION, offsetof(limit_options_t, fraction), "0", 0, 1000000, NULL,
-     "the same as a share of the device's memory; the smaller of both holds; 0: none"},
+     "the same as a share of device memory; the lower limit applies; 0 for none"},
     {0},
 };
 
@@ -26,10 +26,10 @@ typedef struct limit_layer {
 } limit_layer_t;
 
 static const strata_stat_row_t stats[] = {
-    {"limit_bytes", "bytes", offsetof(limit_layer_t, quota.limit), "the most that may be asked from below"},
-    {"used_bytes", "bytes", offsetof(limit_layer_t, quota.used), "asked from below and not given back, calls under way included"},
+    {"limit_bytes", "bytes", offsetof(limit_layer_t, quota.limit), "max bytes to request from below"},
+    {"used_bytes", "bytes", offsetof(limit_layer_t, quota.used), "bytes held from below, including calls in progress"},
     {"peak_bytes", "bytes", offsetof(limit_layer_t, quota.peak), "highest used_bytes"},
-    {"refused", "count", offsetof(limit_layer_t, refused), "requests refused without asking below"},
+    {"refused", "count", offsetof(limit_layer_t, refused), "requests failed without a call below"},
     {0},
 };
 
@@ -109,7 +109,7 @@ static void notify(strata_layer_t *base, strata_notice_t *notice, strata_call_t 
 const strata_layer_type_t strata_limit_type = {
     .struct_size = sizeof(strata_layer_type_t),
     .name = "limit",
-    .doc = "no more than so many bytes are asked from the layer below, all streams of the device together",
+    .doc = "caps the bytes requested from the layer below, over all streams of the device",
     .role = STRATA_DECORATOR,
     .scope = STRATA_SCOPE_DEVICE,
     .passes = ~0u,

@@ -24,7 +24,7 @@ typedef struct log_options {
 
 static const strata_option_row_t options[] = {
     {"path", STRATA_OPTION_TEXT, offsetof(log_options_t, path), "none", 0, 0, NULL,
-     "the file to which lines are added, or `stderr`; %p: the process's number; `none`: nothing is written, and hits skip the layer"},
+     "file to append to, or `stderr`; %p for the process ID; `none` to write nothing and let hits bypass the layer"},
     {0},
 };
 
@@ -37,7 +37,7 @@ typedef struct log_layer {
 
 static const strata_stat_row_t stats[] = {
     {"lines", "count", offsetof(log_layer_t, lines), "lines written"},
-    {"lost", "count", offsetof(log_layer_t, lost), "lines that could not be written"},
+    {"lost", "count", offsetof(log_layer_t, lost), "lines lost because a write failed"},
     {0},
 };
 
@@ -178,8 +178,7 @@ static void destroy(strata_layer_t *base) {
 const strata_layer_type_t strata_log_type = {
     .struct_size = sizeof(strata_layer_type_t),
     .name = "log",
-    .doc =
-        "writes a line of text for each request and each free, with time, thread, stream, sizes, address, tag and how it was served",
+    .doc = "writes a text line per request and free, with time, thread, stream, sizes, address, tag and how it was served",
     .role = STRATA_DECORATOR,
     .scope = STRATA_SCOPE_STREAM,
     .passes = ~0u,

@@ -34,8 +34,7 @@ static void free_record(strata_layer_t *self, strata_record_t *record, strata_ca
 const strata_layer_type_t strata_nvtx_type = {
     .struct_size = sizeof(strata_layer_type_t),
     .name = "nvtx",
-    .doc =
-        "makes a range of each request and each free, for tools that record NVTX, as Nsight Systems; without a tool it only costs time",
+    .doc = "marks each request and free as an NVTX range, for tools such as Nsight Systems; without a tool it only costs time",
     .role = STRATA_DECORATOR,
     .scope = STRATA_SCOPE_NONE,
     .passes = ~0u,

@@ -7,19 +7,20 @@
 
 static const strata_option_row_t options[] = {
     {"timeout", STRATA_OPTION_TIME, offsetof(strata_reclaim_t, timeout), "10s", 0, 0, NULL,
-     "how long a request may wait while memory can still become free; 0: never (with `steps: all` the ladder runs once)"},
+     "max wait of a request while memory can still become free; 0 to never wait (with `steps: all` the ladder runs once)"},
     {"wait_first", STRATA_OPTION_BOOL, offsetof(strata_reclaim_t, wait_first), "false", 0, 0, NULL,
-     "wait for pending frees that could serve the request before idle chunks are released"},
+     "wait for pending frees that could serve the request before releasing idle chunks"},
     {"patience", STRATA_OPTION_BOOL, offsetof(strata_reclaim_t, patience), "false", 0, 0, NULL,
-     "before a cache grows, wait for memory that is freed already and only waits for the GPU, if that costs the GPU nothing"},
+     "before growing a cache, wait for freed memory that the GPU still uses, if the GPU loses no time"},
     {"depth", STRATA_OPTION_COUNT, offsetof(strata_reclaim_t, depth), "2", 1, 1000, NULL,
-     "patience: how many blocks of the request's size its stream must have on the way before it waits for one"},
+     "patience: min blocks of the request's size that must be pending on its stream before it waits for one"},
     {"deepest", STRATA_OPTION_COUNT, offsetof(strata_reclaim_t, deepest), "8", 1, 1000, NULL,
-     "patience: `depth` grows by one, up to this, with each wait that ended so late that the stream may have run dry, from the second in a second on"},
+     "patience: max of `depth`, which grows by one after each wait that may have drained the stream, from the second within "
+     "a second on"},
     {"slack", STRATA_OPTION_FRACTION, offsetof(strata_reclaim_t, slack), "0.02", 0, 10000000, NULL,
-     "patience: growth up to (1 + slack) x the most that was requested so far never waits"},
+     "patience: growth up to (1 + slack) x peak requested bytes never waits"},
     {"steps", STRATA_OPTION_CHOICE, offsetof(strata_reclaim_t, steps), "all", 0, 0, "all|wait",
-     "`all`: the whole ladder; `wait`: only wait for frees and try again, as TensorFlow's AllocatorRetry: nothing is given back"},
+     "`all`: the whole ladder; `wait`: only wait for frees and retry, as TensorFlow's AllocatorRetry, with nothing given back"},
     {0},
 };
 
@@ -47,8 +48,8 @@ static strata_status_t allocate(strata_layer_t *self, const strata_request_t *re
 const strata_layer_type_t strata_retry_type = {
     .struct_size = sizeof(strata_layer_type_t),
     .name = "retry",
-    .doc = "asks the layers below again when they are out of memory, after it has polled, waited, released idle chunks, asked the "
-           "program and waited for frees; `out_of_memory:` beside a stack is the same layer",
+    .doc = "retries requests that fail for memory: it polls, waits, releases idle chunks, asks the program and waits for "
+           "frees. `out_of_memory:` beside a stack is the same layer",
     .role = STRATA_DECORATOR,
     .scope = STRATA_SCOPE_NONE,
     .gives = STRATA_TRAIT_WAITS,

@@ -19,7 +19,7 @@ typedef struct scrub_options {
 
 static const strata_option_row_t options[] = {
     {"always", STRATA_OPTION_BOOL, offsetof(scrub_options_t, always), "false", 0, 0, NULL,
-     "zero every request, the owner's own memory too"},
+     "zero every request, including the owner's own memory"},
     {0},
 };
 
@@ -34,7 +34,7 @@ typedef struct scrub_layer {
 static const strata_stat_row_t stats[] = {
     {"zeroed", "count", offsetof(scrub_layer_t, zeroed), "requests zeroed"},
     {"zeroed_bytes", "bytes", offsetof(scrub_layer_t, zeroed_bytes), "bytes zeroed"},
-    {"kept_bytes", "bytes", offsetof(scrub_layer_t, kept_bytes), "bytes that went to their last owner unchanged"},
+    {"kept_bytes", "bytes", offsetof(scrub_layer_t, kept_bytes), "bytes served unchanged to their last owner"},
     {0},
 };
 
@@ -115,7 +115,7 @@ static strata_status_t validate(strata_layer_t *base) { return strata_ranges_val
 const strata_layer_type_t strata_scrub_type = {
     .struct_size = sizeof(strata_layer_type_t),
     .name = "scrub",
-    .doc = "zeroes memory that passes to another owner (another pool or tag) on the new owner's stream",
+    .doc = "zeroes memory that passes to another owner (pool or tag), on the new owner's stream",
     .role = STRATA_DECORATOR,
     .scope = STRATA_SCOPE_STREAM,
     .gives = STRATA_TRAIT_TELLS_OWNERS,

@@ -16,10 +16,10 @@ typedef struct stat_layer {
 } stat_layer_t;
 
 static const strata_stat_row_t stats[] = {
-    {"current_bytes", "bytes", offsetof(stat_layer_t, current), "served through this layer and not freed, rounding included"},
+    {"current_bytes", "bytes", offsetof(stat_layer_t, current), "live bytes served here, rounding included"},
     {"peak_bytes", "bytes", offsetof(stat_layer_t, peak), "highest current_bytes"},
-    {"live", "count", offsetof(stat_layer_t, live), "allocations served through this layer and not freed"},
-    {"served", "count", offsetof(stat_layer_t, served), "allocations served through this layer"},
+    {"live", "count", offsetof(stat_layer_t, live), "live allocations served here"},
+    {"served", "count", offsetof(stat_layer_t, served), "allocations served here"},
     {0},
 };
 
@@ -86,7 +86,7 @@ static void destroy(strata_layer_t *self) { (void)self; }
 const strata_layer_type_t strata_stat_type = {
     .struct_size = sizeof(strata_layer_type_t),
     .name = "stat",
-    .doc = "counts what is live at its position in the stack (skipped by hits, it counts what the callers hold)",
+    .doc = "counts live allocations at its position in the stack; where hits bypass it, it reports the stack's own counts",
     .role = STRATA_DECORATOR,
     .scope = STRATA_SCOPE_STREAM,
     .passes = ~0u,

@@ -27,21 +27,21 @@ typedef struct trace_options {
 
 static const strata_option_row_t options[] = {
     {"path", STRATA_OPTION_TEXT, offsetof(trace_options_t, path), "none", 0, 0, NULL,
-     "the file, one for the process, there when the last stack that writes to it ends; %p: the process's number; .gz: compressed; "
-     "`none`: nothing is recorded"},
+     "one file per process, complete when its last stack ends; %p for the process ID; .gz to compress; `none` to record "
+     "nothing"},
     {"events", STRATA_OPTION_COUNT, offsetof(trace_options_t, events), "65536", 64, 16777216, NULL,
-     "events that one stack holds until they are written, 72 bytes each, and 8 more for each of `frames`"},
+     "events that a stack buffers, 72 bytes each plus 8 per frame (`frames`)"},
     {"when_full", STRATA_OPTION_CHOICE, offsetof(trace_options_t, when_full), "write", 0, 0, "write|drop",
-     "`write`: the request that finds half the ring full writes the file first; `drop`: no request waits for the file, and "
-     "lifetimes that find no room are counted and left out"},
+     "`write`: a request that finds the ring half full writes the file first; `drop`: no request waits, and lifetimes "
+     "without room are counted and dropped"},
     {"on_oom", STRATA_OPTION_TEXT, offsetof(trace_options_t, on_oom), "none", 0, 0, NULL,
-     "at the first request that fails for memory and has a full report: the trace so far, in this file, and the blocks of the place as a "
-     "snapshot for PyTorch's memory_viz beside it, with .pickle for .csv; %p and .gz as in path; `none`: neither"},
+     "file for the trace up to the first out-of-memory failure with a full report. Beside it, as .pickle for .csv: a "
+     "snapshot of the place's blocks for PyTorch's memory_viz. %p and .gz as in path; `none` for neither"},
     {"frames", STRATA_OPTION_COUNT, offsetof(trace_options_t, frames), "0", 0, STRATA_CALL_STACK_MOST, NULL,
-     "frames of the call stack that each allocation is recorded with, the innermost outside of Strata first; 0: none"},
+     "call-stack frames to record per allocation, from the innermost outside Strata; 0 for none"},
     {"work", STRATA_OPTION_BOOL, offsetof(trace_options_t, work), "true", 0, 0, NULL,
-     "kernels that the program tells (strata_stream_work, strata_note_work) are recorded, and a replay has these for the GPU's work; false: a replay "
-     "models the GPU by its lag"},
+     "record kernels that the program reports (strata_stream_work, strata_note_work), which a replay uses as GPU work; false "
+     "to model the GPU by its lag"},
     {0},
 };
 
@@ -68,9 +68,9 @@ typedef struct trace_layer {
 } trace_layer_t;
 
 static const strata_stat_row_t stats[] = {
-    {"recorded", "count", offsetof(trace_layer_t, recorded), "events put into the ring"},
-    {"dropped", "count", offsetof(trace_layer_t, dropped), "lifetimes and other events that found no room"},
-    {"failures", "count", offsetof(trace_layer_t, failures), "times that the file could not be written"},
+    {"recorded", "count", offsetof(trace_layer_t, recorded), "events added to the ring"},
+    {"dropped", "count", offsetof(trace_layer_t, dropped), "lifetimes and other events dropped for lack of room"},
+    {"failures", "count", offsetof(trace_layer_t, failures), "failed writes of the file"},
     {0},
 };
 
@@ -310,7 +310,7 @@ static strata_status_t validate(strata_layer_t *base) {
 const strata_layer_type_t strata_trace_type = {
     .struct_size = sizeof(strata_layer_type_t),
     .name = "trace",
-    .doc = "writes allocations, frees, borrows, pools, steps, waits and kernels of the running program as a trace",
+    .doc = "records allocations, frees, borrows, pools, steps, waits and kernels of the running program as a trace",
     .role = STRATA_DECORATOR,
     .scope = STRATA_SCOPE_STREAM,
     .passes = ~0u,

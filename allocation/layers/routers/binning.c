@@ -16,13 +16,13 @@ typedef struct binning_options {
     }
 
 static const strata_option_row_t options[] = {
-    UP_TO(1, "requests of at most this many bytes go to the first route"),
-    UP_TO(2, "larger ones of at most this many bytes go to the second route"),
-    UP_TO(3, "likewise"),
-    UP_TO(4, "likewise"),
-    UP_TO(5, "likewise"),
-    UP_TO(6, "likewise"),
-    UP_TO(7, "the same for the next route; the last one takes what is left"),
+    UP_TO(1, "max request size of the first route"),
+    UP_TO(2, "max request size of the second route"),
+    UP_TO(3, "max request size of this route"),
+    UP_TO(4, "max request size of this route"),
+    UP_TO(5, "max request size of this route"),
+    UP_TO(6, "max request size of this route"),
+    UP_TO(7, "max request size of this route; the last route has the rest"),
     {0},
 };
 
@@ -51,7 +51,7 @@ static strata_status_t allocate(strata_layer_t *self, const strata_request_t *re
 const strata_layer_type_t strata_binning_type = {
     .struct_size = sizeof(strata_layer_type_t),
     .name = "binning",
-    .doc = "sends each request to one of several stacks by its size",
+    .doc = "assigns each request to one of several stacks by its size",
     .role = STRATA_ROUTER,
     .scope = STRATA_SCOPE_NONE,
     .passes = ~(uint32_t)(STRATA_TRAIT_ANY_MEMORY | STRATA_TRAIT_HANDLE_SOURCE),

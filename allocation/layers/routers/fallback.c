@@ -14,7 +14,9 @@ typedef struct fallback {
 } fallback_t;
 
 static const strata_stat_row_t stats[] = {
-    {"fell_back", "count", offsetof(fallback_t, fell_back), "requests that the first stack had no memory for and another served"},
+    {"fell_back", "count", offsetof(fallback_t, fell_back),
+     "requests that failed in the first stack for memory and were "
+     "served by another"},
     {0},
 };
 
@@ -34,7 +36,7 @@ static strata_status_t allocate(strata_layer_t *base, const strata_request_t *re
 const strata_layer_type_t strata_fallback_type = {
     .struct_size = sizeof(strata_layer_type_t),
     .name = "fallback",
-    .doc = "asks the next stack when one is out of memory, as device memory first and then managed or pinned",
+    .doc = "tries the next stack when one is out of memory: for example device memory, then managed or pinned",
     .role = STRATA_ROUTER,
     .scope = STRATA_SCOPE_NONE,
     .gives = STRATA_TRAIT_ANY_MEMORY,

@@ -21,30 +21,30 @@
 
 static const strata_option_row_t options[] = {
     {"pool", STRATA_OPTION_CHOICE, offsetof(async_options_t, pool), "default", 0, 0, "default|own",
-     "`default`: the device's pool, which other libraries may use too, with this layer's settings while it is there; `own`: one "
-     "made for this layer"},
+     "`default`: the device's pool, shared with other libraries, with this layer's settings while the layer exists; `own`: a "
+     "new pool"},
     {"max_size", STRATA_OPTION_SIZE, offsetof(async_options_t, max_size), "unlimited", 0, 0, NULL,
-     "what an own pool may grow to (needs a driver of CUDA 12.2 or newer)"},
+     "max size of an own pool (needs a driver of CUDA 12.2 or newer)"},
     {"release_threshold", STRATA_OPTION_SIZE, offsetof(async_options_t, release_threshold), "unlimited", 0, 0, NULL,
      "bytes that the pool keeps when the host waits for the device"},
     {"reuse_follow_events", STRATA_OPTION_BOOL, offsetof(async_options_t, reuse_follow_events), "true", 0, 0, NULL,
-     "the pool serves a block to a stream that has waited for its free"},
+     "a block may serve a stream that has waited for its free"},
     {"reuse_opportunistic", STRATA_OPTION_BOOL, offsetof(async_options_t, reuse_opportunistic), "true", 0, 0, NULL,
-     "the pool serves a block to any stream once its free is done; which one it is differs from run to run"},
+     "a block may serve any stream once its free is done; the choice varies between runs"},
     {"reuse_internal", STRATA_OPTION_BOOL, offsetof(async_options_t, reuse_internal), "true", 0, 0, NULL,
-     "a pool that cannot grow lets the stream wait for another stream's free"},
+     "a pool that cannot grow makes a stream wait for another stream's free"},
     {"throttle", STRATA_OPTION_FRACTION, offsetof(async_options_t, throttle), "0.8", 10000, 1000000, NULL,
-     "share of the device's memory above which a request waits, in stream order, for the frees of borrowed blocks"},
+     "share of device memory above which requests wait, in stream order, for frees of borrowed blocks"},
     {0},
 };
 
 static const strata_stat_row_t stats[] = {
-    {"live_bytes", "bytes", offsetof(async_layer_t, live_bytes), "blocks handed out"},
-    {"pending_bytes", "bytes", offsetof(async_layer_t, uses.pending_bytes), "borrowed blocks freed, whose streams are not done"},
-    {"borrowed_frees", "count", offsetof(async_layer_t, borrowed_frees), "frees that went to the free stream"},
-    {"throttled", "count", offsetof(async_layer_t, throttled), "requests whose stream was made to wait for the free stream"},
+    {"live_bytes", "bytes", offsetof(async_layer_t, live_bytes), "live blocks"},
+    {"pending_bytes", "bytes", offsetof(async_layer_t, uses.pending_bytes), "freed borrowed blocks whose streams are not done"},
+    {"borrowed_frees", "count", offsetof(async_layer_t, borrowed_frees), "frees on the free stream"},
+    {"throttled", "count", offsetof(async_layer_t, throttled), "requests whose stream waited for the free stream"},
     {"kept_bytes", "bytes", offsetof(async_layer_t, kept_bytes),
-     "freed blocks that captured graphs may use, or whose streams are captured"},
+     "freed blocks that captured graphs may use, or whose streams are being captured"},
     {0},
 };
 
@@ -492,7 +492,7 @@ static strata_status_t check(const void *filled, strata_place_kind_t place, cons
 const strata_layer_type_t strata_cuda_malloc_async_type = {
     .struct_size = sizeof(strata_layer_type_t),
     .name = "cuda_malloc_async",
-    .doc = "asks the driver's stream-ordered pool; borrowed blocks are freed on a stream that waits for their users",
+    .doc = "allocates from the driver's stream-ordered pool; frees borrowed blocks on a stream that waits for their users",
     .role = STRATA_SOURCE,
     .scope = STRATA_SCOPE_DEVICE,
     .gives = STRATA_TRAIT_STREAM_ORDERED | STRATA_TRAIT_CROSS_STREAM_SAFE | STRATA_TRAIT_EXACT_SIZE,

@@ -25,34 +25,34 @@ typedef struct system_layer {
 
 static const strata_option_row_t options[] = {
     {"memory", STRATA_OPTION_CHOICE, offsetof(system_options_t, memory), "place", 0, 0, "place|device|managed|pinned|host",
-     "the kind of memory to ask for; `place`: the kind of the place that the stack serves"},
+     "kind of memory; `place` for the kind of the stack's place"},
     {"prefetch", STRATA_OPTION_CHOICE, offsetof(system_options_t, prefetch), "none", 0, 0, "none|device|host",
-     "managed: where new memory is moved, in the order of the stream that asked"},
+     "managed: where new memory is moved, in the order of the requesting stream"},
     {"preferred", STRATA_OPTION_CHOICE, offsetof(system_options_t, preferred), "none", 0, 0, "none|device|host",
-     "managed: where the driver is advised to keep it"},
+     "managed: preferred location, as advice to the driver"},
     {"accessed_by", STRATA_OPTION_CHOICE, offsetof(system_options_t, accessed_by), "none", 0, 0, "none|device|host",
-     "managed: for whom it is mapped, so that access makes no fault"},
+     "managed: processor with a mapping, whose access causes no fault"},
     {"read_mostly", STRATA_OPTION_BOOL, offsetof(system_options_t, read_mostly), "false", 0, 0, NULL,
-     "managed: copies for readers on both sides"},
+     "managed: read-only copies on both sides"},
     {"cap", STRATA_OPTION_SIZE, offsetof(system_options_t, cap), "unlimited", 1, 0, NULL,
-     "pinned and host: the most that may be allocated at a time; a request above it is out of memory"},
-    {"portable", STRATA_OPTION_BOOL, offsetof(system_options_t, portable), "true", 0, 0, NULL, "pinned: for all devices' contexts"},
-    {"mapped", STRATA_OPTION_BOOL, offsetof(system_options_t, mapped), "true", 0, 0, NULL, "pinned: devices may use it by address"},
+     "pinned and host: max bytes allocated at a time; beyond it requests fail for memory"},
+    {"portable", STRATA_OPTION_BOOL, offsetof(system_options_t, portable), "true", 0, 0, NULL,
+     "pinned: usable in all "
+     "devices' contexts"},
+    {"mapped", STRATA_OPTION_BOOL, offsetof(system_options_t, mapped), "true", 0, 0, NULL, "pinned: addressable by devices"},
     {"write_combined", STRATA_OPTION_BOOL, offsetof(system_options_t, write_combined), "false", 0, 0, NULL,
      "pinned: fast for devices to read, slow for the host"},
     {"node", STRATA_OPTION_CHOICE, offsetof(system_options_t, node), "any", 0, 0, "any|near|0|1|2|3|4|5|6|7|8|9|10|11|12|13|14|15",
-     "pinned and host: the node of the host (NUMA) to take it from while it has pages; `near`: the one nearest to the device, "
-     "if one can be chosen"},
+     "pinned and host: the host's NUMA node to prefer; `near`: the one nearest to the device, if one can be chosen"},
     {"huge_pages", STRATA_OPTION_BOOL, offsetof(system_options_t, huge_pages), "false", 0, 0, NULL,
-     "host: pieces of 2 MiB and more begin at a multiple of that and ask for huge pages"},
+     "host: align blocks of 2 MiB or more to 2 MiB and request huge pages"},
     {0},
 };
 
 static const strata_stat_row_t stats[] = {
-    {"oversubscribed", "bytes", offsetof(system_layer_t, oversubscribed),
-     "managed memory beyond the device's whole memory, at most"},
-    {"refused_by_cap", "count", offsetof(system_layer_t, refused_by_cap), "requests that the cap refused"},
-    {"refused_hints", "count", offsetof(system_layer_t, refused_hints), "prefetches, advices and huge pages that were refused"},
+    {"oversubscribed", "bytes", offsetof(system_layer_t, oversubscribed), "peak managed memory beyond the device's whole memory"},
+    {"refused_by_cap", "count", offsetof(system_layer_t, refused_by_cap), "requests refused by `cap`"},
+    {"refused_hints", "count", offsetof(system_layer_t, refused_hints), "refused prefetches, advice and huge pages"},
     {0},
 };
 
@@ -344,7 +344,7 @@ static uint64_t alignment(const void *filled, strata_place_kind_t place, uint64_
 const strata_layer_type_t strata_system_type = {
     .struct_size = sizeof(strata_layer_type_t),
     .name = "system",
-    .doc = "asks the device for every request (cudaMalloc, cudaMallocManaged, cudaHostAlloc, or the host)",
+    .doc = "makes one device call per request (cudaMalloc, cudaMallocManaged, cudaHostAlloc, or the host)",
     .role = STRATA_SOURCE,
     .scope = STRATA_SCOPE_DEVICE,
     .gives = STRATA_TRAIT_EXACT_SIZE,

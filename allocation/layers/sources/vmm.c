@@ -18,17 +18,18 @@ enum { PIECES = 1 << 20 };
 
 static const strata_option_row_t options[] = {
     {"registrable", STRATA_OPTION_BOOL, offsetof(vmm_options_t, registrable), "false", 0, 0, NULL,
-     "every block lies in one handle, which other processes and network cards can be given: what NCCL and RDMA registration want"},
+     "keep each block within one handle, which can be exported to processes and network cards, as NCCL and RDMA registration "
+     "require"},
     {0},
 };
 
 static const strata_stat_row_t stats[] = {
-    {"handles", "count", offsetof(vmm_layer_t, handles), "physical handles that exist"},
-    {"aliases", "count", offsetof(vmm_layer_t, aliases), "further mappings of these that exist"},
-    {"moved", "count", offsetof(vmm_layer_t, moved), "handles that were mapped at another address"},
-    {"ranges", "count", offsetof(vmm_layer_t, ranges), "ranges of addresses that exist"},
-    {"exports", "count", offsetof(vmm_layer_t, exports), "times that a handle was given to another process"},
-    {"registrations", "count", offsetof(vmm_layer_t, registrations), "handles that are registered, and stay where they are"},
+    {"handles", "count", offsetof(vmm_layer_t, handles), "current physical handles"},
+    {"aliases", "count", offsetof(vmm_layer_t, aliases), "second mappings of these handles"},
+    {"moved", "count", offsetof(vmm_layer_t, moved), "handles moved to another address"},
+    {"ranges", "count", offsetof(vmm_layer_t, ranges), "current address ranges"},
+    {"exports", "count", offsetof(vmm_layer_t, exports), "exports of a handle to another process"},
+    {"registrations", "count", offsetof(vmm_layer_t, registrations), "registered handles, which cannot move"},
     {0},
 };
 
@@ -427,7 +428,7 @@ static uint64_t alignment(const void *given, strata_place_kind_t place, uint64_t
 const strata_layer_type_t strata_vmm_type = {
     .struct_size = sizeof(strata_layer_type_t),
     .name = "vmm",
-    .doc = "physical handles mapped at addresses of the cache's choice (cuMemCreate, cuMemMap)",
+    .doc = "maps physical handles at addresses that the cache chooses (cuMemCreate, cuMemMap)",
     .role = STRATA_SOURCE,
     .scope = STRATA_SCOPE_DEVICE,
     .gives = STRATA_TRAIT_HANDLE_SOURCE | STRATA_TRAIT_CONTIGUOUS,

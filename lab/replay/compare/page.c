@@ -22,23 +22,22 @@ void strata_figures_page(FILE *out) {
     };
     fprintf(
         out,
-        "# What a comparison tells\n\n"
-        "Made from the table in lab/replay/run/figures.h; a test holds this page current (`strata fields` prints it).\n"
+        "# Fields of a comparison\n\n"
+        "`strata fields` writes this page from the table in lab/replay/run/figures.h, and a test compares them.\n"
         "`strata compare --json` writes one object. `runs` has an object for each trace and contender, with the fields below. "
         "Unknown values are null.\ndocs/records.md explains how a replay runs.\n\n"
         "| member | meaning |\n|---|---|\n"
         "| schema | 1 |\n"
-        "| provenance | the origin of the figures, an object for each command: `version`; `command`, as a shell command line; "
-        "`device`, `capacity_bytes` and `seed` (of --host-jitter) as given, else null; `strategies`, each with its label as `contender`, the "
-        "`given` name or path, the `text` of the whole strategy as built, including --set, and its `sha256`; `traces`, "
-        "each with its name, its `path` and the `sha256` of the stored file, null for a pipe. The text is a strategy file, and a replay "
-        "with it gives the same figures |\n"
-        "| errors | with --keep-going: `trace` and `error` of each trace that was left out; missing if there "
-        "is none |\n"
-        "| verdicts | the result, an object for each trace: `serves`, true if the best contender served every request; `order`, the "
-        "contenders, best first, where those with equal stacks for the trace share a list; `needed_bytes`, the minimum capacity "
-        "with which the best one serves every request if none does, else null; `text`, the verdict in words; `next`, the "
-        "command that shows the memory of the best one, null if there is none |\n"
+        "| provenance | origin of the figures, an object for each command. `version`; `command`, a shell command line; `device`, "
+        "`capacity_bytes` and `seed` (of --host-jitter) as given, else null. `strategies`, each with its label as `contender`, the "
+        "`given` name or path, the whole `text` as built, including --set, and its `sha256`. `traces`, "
+        "each with its name, its `path` and the `sha256` of the stored file, null for a pipe. The text is a strategy file; "
+        "replaying it gives the same figures |\n"
+        "| errors | with --keep-going: `trace` and `error` of each trace left out; absent without errors |\n"
+        "| verdicts | the result, an object for each trace. `serves`: true if the best contender served every request. `order`: the "
+        "contenders, best first; those with equal stacks for the trace share a list. `needed_bytes`: if none served every request, the "
+        "minimum capacity with which the best one does, else null. `text`: the verdict in words. `next`: the command that "
+        "shows the best one's memory, or null |\n"
         "| runs | the figures |\n\n"
         "`strata merge` concatenates the lists of several files.\n\n"
         "| field | JSON | unit | meaning |\n|---|---|---|---|\n");
@@ -51,10 +50,7 @@ void strata_figures_page(FILE *out) {
         fprintf(out, "%s%s", comma, strata_device_call_name((strata_device_call_t)i));
         comma = ", ";
     }
-    fprintf(
-        out,
-        ".\n`host_ns_per_op` is {min, median, max}. `options` has the value of each path that --set changed.\n"
-        "Peaks and sums cover device memory (places gpu and managed). Only the figures with pinned or host in their names cover "
-        "pinned and host memory.\n"
-        "`operations`, `failed_operations`, `oom_count` and `ladders` count every place.\n");
+    fprintf(out, ".\n`host_ns_per_op` is {min, median, max}.\n"
+                 "Peaks and sums cover device memory (places gpu and managed), except figures with pinned or host in their names.\n"
+                 "`operations`, `failed_operations`, `oom_count` and `ladders` count every place.\n");
 }

@@ -16,54 +16,52 @@
  * - CALLS: a count for each device call that is shown.
  * - SPREAD: {min, median, max}. */
 #define STRATA_FIGURE_MAP(X)                                                                                                       \
-    X(TEXT, trace, "", "the trace's file name, with as many folders as tell it from others of the comparison")                     \
-    X(TEXT, label, "", "the contender; no two of a comparison have the same")                                                      \
+    X(TEXT, trace, "", "trace file, with enough folders to be unique in the comparison")                                           \
+    X(TEXT, label, "", "unique name of the contender")                                                                             \
     X(TEXT, strategy, "", "name of the strategy")                                                                                  \
-    X(OPTIONS, options, "", "what was set by hand: value by path")                                                                 \
-    X(TEXT, device, "", "what it ran on")                                                                                          \
-    X(BYTES, capacity_bytes, "bytes", "what the strategy may use; null: unlimited")                                                \
-    X(US, gpu_lag_us, "us", "how far the GPU runs behind the host at most; null if the trace has work")                            \
-    X(COUNT, host_jitter, "", "seed of the moments at which the modelled host is held up; null if it never is")                    \
+    X(OPTIONS, options, "", "values changed by --set, by path")                                                                    \
+    X(TEXT, device, "", "device of the run")                                                                                       \
+    X(BYTES, capacity_bytes, "bytes", "max device memory for the strategy; null if unlimited")                                     \
+    X(US, gpu_lag_us, "us", "max delay of the GPU behind the host; null if the trace has work")                                    \
+    X(COUNT, host_jitter, "", "seed of the modelled host delays; null without delays")                                             \
     X(FLAG, modelled, "",                                                                                                          \
-      "true if figures rest on a model: of the driver's pools, which are undocumented, or of a card without measurements")         \
+      "true if figures depend on a model: of the driver's undocumented pools, or of a GPU without measurements")                   \
     X(COUNT, operations, "count",                                                                                                  \
-      "rows carried out that ask something of the allocator: alloc, free, borrow, unborrow, "                                      \
-      "step, release; rows of an id whose alloc failed are skipped")                                                               \
-    X(COUNT, failed_operations, "count", "operations that failed, those for memory among them")                                    \
-    X(COUNT, oom_count, "count", "requests that failed for memory at last")                                                        \
-    X(COUNT, ladders, "count", "requests that met out-of-memory and ran the reclaim ladder, saved or not")                         \
-    X(COUNT, borrows_waited, "count", "borrows that no layer knows: their frees wait on the host")                                 \
+      "allocator operations carried out: alloc, free, borrow, unborrow, step, release; "                                           \
+      "rows of a failed allocation are skipped")                                                                                   \
+    X(COUNT, failed_operations, "count", "failed operations, out-of-memory failures included")                                     \
+    X(COUNT, oom_count, "count", "requests that failed for memory after all recovery")                                             \
+    X(COUNT, ladders, "count", "requests that ran the reclaim ladder for memory, successful or not")                               \
+    X(COUNT, borrows_waited, "count", "borrows that no layer handles; their frees wait on the host")                               \
     X(COUNT, live_at_end, "count", "allocations that the trace never frees")                                                       \
     X(COUNT, pointer_changes, "count",                                                                                             \
-      "allocations whose address differs from that of the same allocation one step before, from the third step on, over steps "    \
-      "that ask for the same in the same order; null if no such step follows another")                                             \
-    X(BYTES, peak_requested_bytes, "bytes", "highest sum of what live allocations asked for")                                      \
-    X(BYTES, peak_allocated_bytes, "bytes", "highest sum of the blocks they got, rounding included")                               \
-    X(BYTES, peak_reserved_bytes, "bytes", "highest sum of the chunks got from the device")                                        \
-    X(BYTES, mean_reserved_bytes, "bytes", "that sum on average over the time of the trace's rows; null on a real device")         \
-    X(BYTES, peak_device_used_bytes, "bytes", "highest use of physical memory, whole granules; null on a real device")             \
-    X(BYTES, pinned_requested_bytes, "bytes", "peak of the requested bytes of live pinned blocks; null if the trace has none")     \
-    X(BYTES, pinned_reserved_bytes, "bytes", "peak of the reserved pinned memory; null if the trace has none")                     \
-    X(BYTES, host_requested_bytes, "bytes", "peak of the requested bytes of live host blocks; null if the trace has none")         \
-    X(BYTES, host_reserved_bytes, "bytes", "peak of the reserved host memory; null if the trace has none")                         \
-    X(PART, fragmentation, "", "1 - allocated / reserved, when reserved was highest for the first time")                           \
-    X(CALLS, device_calls, "count", "calls the strategy made of the device; the program's own waits are not counted")              \
-    X(MS, end_ms, "ms", "when the program ends, all work done: what a strategy costs its user")                                    \
-    X(MS, device_call_ms, "ms", "the strategy's device calls, waits excluded (on a real device included)")                         \
-    X(MS, stall_ms, "ms", "the host's waits for the device inside the strategy; null on a real device")                            \
+      "allocations whose address differs from the previous step's, from the third step on. Counts successive steps with "          \
+      "equal requests in equal order; null if there are none")                                                                     \
+    X(BYTES, peak_requested_bytes, "bytes", "peak sum of requested bytes of live allocations")                                     \
+    X(BYTES, peak_allocated_bytes, "bytes", "peak sum of their blocks, rounding included")                                         \
+    X(BYTES, peak_reserved_bytes, "bytes", "peak sum of chunks from the device")                                                   \
+    X(BYTES, mean_reserved_bytes, "bytes", "mean of that sum over the time of the trace's rows; null on a real device")            \
+    X(BYTES, peak_device_used_bytes, "bytes", "peak physical memory in whole granules; null on a real device")                     \
+    X(BYTES, pinned_requested_bytes, "bytes", "peak requested bytes of live pinned blocks; null if the trace has none")            \
+    X(BYTES, pinned_reserved_bytes, "bytes", "peak reserved pinned memory; null if the trace has none")                            \
+    X(BYTES, host_requested_bytes, "bytes", "peak requested bytes of live host blocks; null if the trace has none")                \
+    X(BYTES, host_reserved_bytes, "bytes", "peak reserved host memory; null if the trace has none")                                \
+    X(PART, fragmentation, "", "1 - allocated / reserved, at the first peak of reserved")                                          \
+    X(CALLS, device_calls, "count", "device calls of the strategy, without the program's own waits")                               \
+    X(MS, end_ms, "ms", "end of the program with all work done: the cost of a strategy to its user")                               \
+    X(MS, device_call_ms, "ms", "time in the strategy's device calls, without waits (with them on a real device)")                 \
+    X(MS, stall_ms, "ms", "host waits for the device inside the strategy; null on a real device")                                  \
     X(MS, steady_device_ms, "ms", "device_call_ms + stall_ms over the last third of the trace's rows")                             \
     X(BYTES, deferred_peak_bytes, "bytes",                                                                                         \
-      "most bytes at once that were freed by the caller and still in use by a borrower, "                                          \
-      "by the clock; of several places or devices the sum of each one's most; null on a "                                          \
-      "real device")                                                                                                               \
+      "peak bytes freed by the caller but still used by a borrower, by the clock. Peaks of places and devices are added. "         \
+      "Null on a real device")                                                                                                     \
     X(COUNT, deferred_frees, "count", "frees that had to wait for another stream")                                                 \
     X(SPREAD, host_ns_per_op, "ns",                                                                                                \
-      "wall time of the allocator's own code for each operation, time in device calls and in "                                     \
-      "reading the clock taken off, over the repeats but the one that --check watches; null "                                      \
-      "without another. On a simulated device a sample is timed of more than 65,536 rows")                                         \
-    X(COUNT, hazards, "count", "with --check: faults of stream safety that the happens-before checker found; else null")           \
+      "wall time of the allocator's own code per operation, without device calls and clock reads. Covers the repeats "             \
+      "that --check does not observe; null if there are none. On a simulated device, runs of more than 65,536 rows time a sample") \
+    X(COUNT, hazards, "count", "with --check: stream-safety faults found by the happens-before checker; else null")                \
     X(BYTES, smallest_device_bytes, "bytes",                                                                                       \
-      "with --smallest: minimum capacity (to 2 MiB) with no failed operation; null without it, or if more capacity does not help")
+      "with --smallest: minimum capacity (to 2 MiB) without a failed operation; else null, or null if more capacity does not help")
 
 #define STRATA_FIGURE_NULL UINT64_MAX /* no value, for COUNT, BYTES, US; MS, PART use NaN, and SPREAD a count of 0 */
 enum { STRATA_FIGURE_REPEATS = 1000 };

@@ -238,7 +238,7 @@ static int take_draw(const strata_taking_t *taking, const char *value) {
          offsetof(strata_arguments_t, report),                                                                                     \
          0,                                                                                                                        \
          0,                                                                                                                        \
-         "writes a page of HTML with the curves of all strategies (docs/guide.md)"},                                              \
+         "writes a page of HTML with the curves of all strategies (docs/guide.md)"},                                               \
         TAKEN(                                                                                                                     \
             "--draw", "[=all|fragmented|largest]", STRATA_MANY, take_draw,                                                         \
             "draws what lies where when most is reserved, the strategies side by side: all chunks small, the fragmented one (of "  \

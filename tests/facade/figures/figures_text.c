@@ -112,7 +112,7 @@ TEST_RIG(facade_figures, each_layer_tells_its_own_of_each_stream_and_a_shared_on
     EXPECT_CONTAINS(text, "}], \"layers\": [{\"layer\": \"limit\", \"type\": \"limit\", \"number\": 4, \"figures\": "
                           "{\"limit_bytes\": 52428800, \"used_bytes\": 5242880, \"peak_bytes\": 5242880, \"refused\": 0}}, ");
     EXPECT_OK(strata_statistics_prometheus(rig->s, text, sizeof text, NULL));
-    EXPECT_CONTAINS(text, "# HELP strata_layer_stat_current_bytes served through this layer and not freed, rounding included "
+    EXPECT_CONTAINS(text, "# HELP strata_layer_stat_current_bytes live bytes served here, rounding included "
                           "(bytes)\n# TYPE strata_layer_stat_current_bytes gauge\n"
                           "strata_layer_stat_current_bytes{place=\"gpu:0\",layer=\"below\",number=\"3\"} 5242880\n");
     EXPECT_CONTAINS(text, "strata_layer_limit_used_bytes{place=\"gpu:0\",layer=\"limit\",number=\"4\"} 5242880\n");

@@ -28,37 +28,32 @@
 
 static const strata_option_row_t options[] = {
     {"memory_limit", STRATA_OPTION_SIZE, ROW(memory_limit), "unlimited", STRATA_BFC_UNIT, 0, NULL,
-     "the most that may be reserved; beyond it a request is out of memory without a device call"},
+     "max bytes to reserve; beyond it requests fail without a device call"},
     {"memory_fraction", STRATA_OPTION_FRACTION, ROW(memory_fraction), "1", 0, 100000000, NULL,
-     "share of the device's memory that may be reserved, if that is less (XLA_CLIENT_MEM_FRACTION); a value above 1 "
-     "needs managed memory below"},
+     "max share of device memory to reserve, if that is less (XLA_CLIENT_MEM_FRACTION); above 1 only over managed memory"},
     {"allow_growth", STRATA_OPTION_BOOL, ROW(allow_growth), "true", 0, 0, NULL,
-     "begin with a region of initial_region and double; false: the first region is everything that the limit allows"},
+     "begin with initial_region and double; false for one region of the whole limit"},
     {"initial_region", STRATA_OPTION_SIZE, ROW(initial_region), "2MiB", STRATA_BFC_UNIT, 1ull << 40, NULL,
-     "the first region of a growing allocator"},
+     "first region of a growing allocator"},
     {"max_region", STRATA_OPTION_SIZE, ROW(max_region), "unlimited", STRATA_BFC_UNIT, 0, NULL,
-     "the largest region that is asked for, except for a larger request: doubling without end takes up to twice of what is "
-     "needed (TensorFlow #29635, #6111)"},
+     "max region, unless a request is larger; unlimited doubling may reserve twice what is needed (TensorFlow #29635, #6111)"},
     {"fragmentation_fraction", STRATA_OPTION_FRACTION, ROW(fragmentation_fraction), "0", 0, 1000000, NULL,
-     "share of the limit, up to 4 GiB, that a block may have beyond its request without being cut; 0: 128 MiB"},
+     "share of the limit, up to 4 GiB, by which an unsplit block may exceed its request; 0 for 128 MiB"},
     {"garbage_collection", STRATA_OPTION_BOOL, ROW(garbage_collection), "true", 0, 0, NULL,
-     "out of memory, regions without a live block go back, all of them, before one more try "
-     "(TF_ENABLE_GPU_GARBAGE_COLLECTION)"},
+     "when out of memory, give back all regions without a live block and retry once (TF_ENABLE_GPU_GARBAGE_COLLECTION)"},
     {"coalesce_regions", STRATA_OPTION_BOOL, ROW(coalesce_regions), "false", 0, 0, NULL,
-     "over `vmm`, or another source whose chunks may be used as one (as the peer's SubAllocator::SupportsCoalescing): a region "
-     "that begins where another ends becomes part of it, so that blocks merge across; the whole goes back together"},
+     "merge adjacent regions and blocks across them, over `vmm` or another contiguous source; merged regions go back "
+     "together (SubAllocator::SupportsCoalescing of the peer)"},
     {"timestamps", STRATA_OPTION_BOOL, ROW(timestamps), "false", 0, 0, NULL,
-     "a freed block carries the program's count and merges once strata_set_safe_frontier() has passed it"},
+     "freed blocks carry the program's count and merge once strata_set_safe_frontier() has passed it"},
     {"smaller_growth", STRATA_OPTION_BOOL, ROW(smaller_growth), "false", 0, 0, NULL,
-     "if ever smaller regions are refused, ask for exactly the request at last: the peer's last try may be up to a ninth above "
-     "it"},
+     "after ever smaller regions fail, request exactly the needed bytes; the peer's last try may exceed them by a ninth"},
     {"reclaim", STRATA_OPTION_CHOICE, ROW(reclaim), "own", 0, 0, "own|ladder",
-     "when the layer below is out of memory: `own`: TensorFlow's steps and no others; `ladder`: leave it to the domain's "
-     "ladder"},
+     "recovery from out-of-memory: `own` for TensorFlow's steps only; `ladder` for the domain's"},
     {"memory_debug", STRATA_OPTION_BOOL, ROW(memory_debug), "false", 0, 0, NULL,
-     "number allocations and actions, and keep the bytes in use after the last 4096 of them, for reports"},
+     "number allocations and actions, and keep the bytes in use after the last 4096 actions, for reports"},
     {"memory_dump", STRATA_OPTION_TEXT, ROW(memory_dump), "none", 0, 0, NULL,
-     "out of memory, write a map of all blocks to a file whose name begins with this (TF_BFC_MEMORY_DUMP)"},
+     "when out of memory, write a map of all blocks to a file with this name prefix (TF_BFC_MEMORY_DUMP)"},
     {"stable_addresses", STRATA_OPTION_BOOL, ROW(stable_addresses), "false", 0, 0, NULL, STRATA_STABLE_ADDRESSES},
     {0},
 };
@@ -72,14 +67,14 @@ static strata_status_t check(const void *filled, strata_place_kind_t place, cons
 }
 
 static const strata_stat_row_t stats[] = {
-    {"limit_bytes", "bytes", offsetof(bfc_t, limit), "the most that may be reserved"},
+    {"limit_bytes", "bytes", offsetof(bfc_t, limit), "max bytes to reserve"},
     {"used_bytes", "bytes", offsetof(bfc_t, chunks.bytes), "regions"},
-    {"next_region", "bytes", offsetof(bfc_t, next_region), "what is asked from below next"},
-    {"largest_allocation", "bytes", offsetof(bfc_t, largest_allocation), "the largest block served so far"},
-    {"backpedals", "", offsetof(bfc_t, backpedals), "regions that were refused and asked for again, smaller"},
-    {"collections", "", offsetof(bfc_t, collections), "times that regions without a live block went back because memory was short"},
-    {"collected_bytes", "bytes", offsetof(bfc_t, collected_bytes), "bytes that went back so"},
-    {"forced_merges", "", offsetof(bfc_t, forced_merges), "times that blocks merged before the frontier had passed them"},
+    {"next_region", "bytes", offsetof(bfc_t, next_region), "size of the next region"},
+    {"largest_allocation", "bytes", offsetof(bfc_t, largest_allocation), "largest block served"},
+    {"backpedals", "", offsetof(bfc_t, backpedals), "regions refused and requested again, smaller"},
+    {"collections", "", offsetof(bfc_t, collections), "collections of regions without a live block, for lack of memory"},
+    {"collected_bytes", "bytes", offsetof(bfc_t, collected_bytes), "bytes given back by collections"},
+    {"forced_merges", "", offsetof(bfc_t, forced_merges), "merges of blocks before the frontier passed them"},
     {0},
 };
 
@@ -483,7 +478,7 @@ static uint64_t alignment(const void *filled, strata_place_kind_t place, uint64_
 const strata_layer_type_t strata_bfc_type = {
     .struct_size = sizeof(strata_layer_type_t),
     .name = "bfc",
-    .doc = "best fit with coalescing over regions that double, one for all streams (TensorFlow's allocator)",
+    .doc = "best fit with coalescing over regions of doubling size, shared by all streams (TensorFlow's allocator)",
     .role = STRATA_CACHE,
     .scope = STRATA_SCOPE_DEVICE,
     .gives = STRATA_TRAIT_STREAM_ORDERED | STRATA_TRAIT_SUB_ALLOCATES,

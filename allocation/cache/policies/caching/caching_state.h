@@ -293,42 +293,41 @@ uint64_t strata_caching_idle_bytes(strata_layer_t *base);
 #define STRATA_CACHING_DIVISIONS_ROW                                                                                               \
     {                                                                                                                              \
         "roundup_power2_divisions", STRATA_OPTION_TEXT, STRATA_CACHING_AT(roundup_power2_divisions), "0", 0, 0, NULL,              \
-            "steps between two powers of two that larger requests are rounded to: 4, or by size in MiB: \"[256:1,512:2,>:8]\"; "   \
-            "0 and 1: multiples of 512 bytes alone"                                                                                \
+            "rounding steps between powers of two for larger requests: 4, or by size in MiB: \"[256:1,512:2,>:8]\"; 0 and "        \
+            "1 for multiples of 512 bytes"                                                                                         \
     }
 #define STRATA_CACHING_NON_SPLIT_ROUNDING_ROW                                                                                      \
     {                                                                                                                              \
         "max_non_split_rounding", STRATA_OPTION_SIZE, STRATA_CACHING_AT(max_non_split_rounding), "20MiB", 20ull << 20, 2ull << 30, \
-            NULL, "how much larger than the request a block may be that is not split"                                              \
+            NULL, "max bytes by which an unsplit block may exceed its request"                                                     \
     }
-#define STRATA_CACHING_MEMORY_FRACTION_ROW                                                                                            \
-    {                                                                                                                                 \
-        "memory_fraction", STRATA_OPTION_FRACTION, STRATA_CACHING_AT(memory_fraction), "1", 0, 1000000, NULL,                         \
-            "share of the device's memory that all streams together may reserve; what goes beyond is out of memory without a device " \
-            "call"                                                                                                                    \
+#define STRATA_CACHING_MEMORY_FRACTION_ROW                                                                                         \
+    {                                                                                                                              \
+        "memory_fraction", STRATA_OPTION_FRACTION, STRATA_CACHING_AT(memory_fraction), "1", 0, 1000000, NULL,                      \
+            "max share of device memory for all streams; beyond it requests fail without a device call"                            \
     }
-#define STRATA_CACHING_RECLAIM_ROW                                                                                                   \
-    {                                                                                                                                \
-        "reclaim", STRATA_OPTION_CHOICE, STRATA_CACHING_AT(reclaim), "own", 0, 0, "own|ladder",                                      \
-            "when the layer below is out of memory: `own`: PyTorch's steps and no others; `ladder`: leave it to the domain's ladder" \
+#define STRATA_CACHING_RECLAIM_ROW                                                                                                 \
+    {                                                                                                                              \
+        "reclaim", STRATA_OPTION_CHOICE, STRATA_CACHING_AT(reclaim), "own", 0, 0, "own|ladder",                                    \
+            "recovery from out-of-memory: `own` for PyTorch's steps only; `ladder` for the domain's"                               \
     }
-#define STRATA_CACHING_POOLS_ON_OOM_ROW                                                                                                  \
-    {                                                                                                                                    \
-        "pools_on_oom", STRATA_OPTION_BOOL, STRATA_CACHING_AT(pools_on_oom), "false", 0, 0, NULL,                                        \
-            "in a named pool's stack: a request outside of pools that would fail gets a free block of its stream's here (use_on_oom of " \
-            "PyTorch's MemPool)"                                                                                                         \
+#define STRATA_CACHING_POOLS_ON_OOM_ROW                                                                                            \
+    {                                                                                                                              \
+        "pools_on_oom", STRATA_OPTION_BOOL, STRATA_CACHING_AT(pools_on_oom), "false", 0, 0, NULL,                                  \
+            "in a named pool's stack: serve failing requests outside pools from free blocks of their stream (use_on_oom "          \
+            "of PyTorch's MemPool)"                                                                                                \
     }
 #define STRATA_CACHING_SEARCH_AFTER_EVENTS_ROW                                                                                     \
     {                                                                                                                              \
         "search_after_events", STRATA_OPTION_BOOL, STRATA_CACHING_AT(search_after_events), "false", 0, 0, NULL,                    \
-            "out of memory, after the wait for all events, look among the free blocks again before they are given back (PyTorch "  \
-            "#189504 fails where that would do)"                                                                                   \
+            "when out of memory, search again after waiting for all events, before free blocks go back (PyTorch #189504 "          \
+            "fails here)"                                                                                                          \
     }
-#define STRATA_CACHING_REUSE_IN_CAPTURE_ROW                                                                                               \
-    {                                                                                                                                     \
-        "reuse_in_capture", STRATA_OPTION_BOOL, STRATA_CACHING_AT(reuse_in_capture), "false", 0, 0, NULL,                                 \
-            "inside the capture of a graph a block that was lent and freed there serves again once its stream has joined the borrowers, " \
-            "not only after the capture (graph_capture_record_stream_reuse of PyTorch)"                                                   \
+#define STRATA_CACHING_REUSE_IN_CAPTURE_ROW                                                                                        \
+    {                                                                                                                              \
+        "reuse_in_capture", STRATA_OPTION_BOOL, STRATA_CACHING_AT(reuse_in_capture), "false", 0, 0, NULL,                          \
+            "reuse a block borrowed and freed in a capture once its stream has joined the borrowers, before the capture "          \
+            "ends (graph_capture_record_stream_reuse of PyTorch)"                                                                  \
     }
 
 strata_status_t strata_caching_validate(strata_layer_t *base);

@@ -16,7 +16,7 @@ typedef struct buffered_options {
 
 static const strata_option_row_t options[] = {
     {"reuse_below", STRATA_OPTION_FRACTION, offsetof(buffered_options_t, reuse_below), "2", 1000000, 1000000000, NULL,
-     "a kept block serves a request if it is smaller than this many times the request; 1: of exactly its size"},
+     "a kept block serves requests if smaller than this multiple of their size; 1 for exactly its size"},
     {0},
 };
 

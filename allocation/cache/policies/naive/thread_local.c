@@ -10,7 +10,7 @@
 const strata_layer_type_t strata_thread_local_type = {
     .struct_size = sizeof(strata_layer_type_t),
     .name = "thread_local",
-    .doc = "a pool of each thread, best fit over chunks that are a share of the memory (Paddle's thread_local)",
+    .doc = "best fit over a pool for each thread, with chunks that are a share of the memory (Paddle's thread_local)",
     .scope = STRATA_SCOPE_THREAD,
     STRATA_NAIVE_TYPE,
 };

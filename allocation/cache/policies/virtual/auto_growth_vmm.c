@@ -14,20 +14,19 @@ enum { ALIGNMENT = 256, SMALL = 8 };
 
 static const strata_option_row_t options[] = {
     {"slack", STRATA_OPTION_FRACTION, offsetof(auto_growth_vmm_options_t, slack), "0.027", 0, 1000000, NULL,
-     "a miss creates handles as long as the cache holds no more than this share above the most that was in use; then it makes "
-     "blocks of what lies idle first"},
+     "a miss creates handles up to this share above peak use; beyond it, idle memory is reused first"},
     {"slack_least", STRATA_OPTION_SIZE, offsetof(auto_growth_vmm_options_t, slack_least), "40MiB", 0, 1ull << 40, NULL,
-     "the least that `slack` allows, but no more than one part in 28"},
+     "min bytes that `slack` allows, but at most 1/28 of peak use"},
     {"views", STRATA_OPTION_BOOL, offsetof(auto_growth_vmm_options_t, views), "true", 0, 0, NULL,
-     "idle pieces of handles are mapped a second time, as one block; without it handles are only created and given back"},
+     "map idle parts of handles a second time as one block; false to only create and give back handles"},
     {0},
 };
 
 static const strata_stat_row_t stats[] = {
-    {"views", "count", offsetof(auto_growth_vmm_t, views), "views that exist: further mappings of handles, as one block"},
-    {"viewed", "count", offsetof(auto_growth_vmm_t, mapped), "mappings that these have"},
+    {"views", "count", offsetof(auto_growth_vmm_t, views), "current views: second mappings of handles as one block"},
+    {"viewed", "count", offsetof(auto_growth_vmm_t, mapped), "mappings in these views"},
     {"joins", "count", offsetof(auto_growth_vmm_t, joins), "requests that views served"},
-    {"creations", "count", offsetof(auto_growth_vmm_t, creations), "handles that were created"},
+    {"creations", "count", offsetof(auto_growth_vmm_t, creations), "handles created"},
     {0},
 };
 
@@ -254,7 +253,7 @@ static strata_status_t check(const void *options_given, strata_place_kind_t plac
 const strata_layer_type_t strata_auto_growth_vmm_type = {
     .struct_size = sizeof(strata_layer_type_t),
     .name = "auto_growth_vmm",
-    .doc = "best fit over contiguous addresses: a miss makes one block of idle pieces of physical handles, or creates handles",
+    .doc = "best fit over contiguous addresses; a miss maps idle parts of handles as one block, or creates handles",
     .role = STRATA_CACHE,
     .scope = STRATA_SCOPE_STREAM,
     .needs = STRATA_TRAIT_HANDLE_SOURCE,

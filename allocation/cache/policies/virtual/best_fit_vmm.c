@@ -42,14 +42,14 @@ typedef struct best_fit_vmm {
 
 #define ROW(name) offsetof(best_fit_vmm_options_t, name)
 static const strata_option_row_t options[] = {
-    {"handle", STRATA_OPTION_SIZE, ROW(handle), "16MiB", 2ull << 20, 2ull << 30, NULL, "the size of each physical handle"},
+    {"handle", STRATA_OPTION_SIZE, ROW(handle), "16MiB", 2ull << 20, 2ull << 30, NULL, "size of a physical handle"},
     {"remap_on_oom", STRATA_OPTION_BOOL, ROW(remap_on_oom), "false", 0, 0, NULL,
-     "when the device has no more, free handles whose work is done are moved to the end of the range"},
+     "if the device is out of memory, move free handles whose work is done to the end of the range"},
     {0},
 };
 
 static const strata_stat_row_t stats[] = {
-    {"remapped", "count", offsetof(best_fit_vmm_t, remapped), "handles that were moved to the end"},
+    {"remapped", "count", offsetof(best_fit_vmm_t, remapped), "handles moved to the end"},
     {0},
 };
 
@@ -410,7 +410,7 @@ static strata_status_t check(const void *filled, strata_place_kind_t place, cons
 const strata_layer_type_t strata_best_fit_vmm_type = {
     .struct_size = sizeof(strata_layer_type_t),
     .name = "best_fit_vmm",
-    .doc = "best fit over a range in which handles of one size are mapped (Paddle's second virtual-memory allocator)",
+    .doc = "best fit over a range with mapped handles of one size (Paddle's second virtual-memory allocator)",
     .role = STRATA_CACHE,
     .scope = STRATA_SCOPE_STREAM,
     .needs = STRATA_TRAIT_HANDLE_SOURCE,

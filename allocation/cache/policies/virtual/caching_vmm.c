@@ -18,9 +18,9 @@ enum { RANGES = 1 << 17 };
 static const strata_option_row_t options[] = {
     STRATA_CACHING_DIVISIONS_ROW,
     {"large_segment", STRATA_OPTION_SIZE, STRATA_CACHING_AT(large_segment), "20MiB", 10ull << 20, 2ull << 30, NULL,
-     "a handle for blocks above 1 MiB; smaller blocks lie in handles of 2 MiB"},
+     "handle size for blocks above 1 MiB; smaller blocks use handles of 2 MiB"},
     {"max_split_size", STRATA_OPTION_SIZE, STRATA_CACHING_AT(max_split_size), "unlimited", 20ull << 20, 0, NULL,
-     "a block of this size or more serves no smaller request"},
+     "blocks of this size or more serve no smaller request"},
     STRATA_CACHING_NON_SPLIT_ROUNDING_ROW,
     STRATA_CACHING_MEMORY_FRACTION_ROW,
     STRATA_CACHING_RECLAIM_ROW,
@@ -99,7 +99,7 @@ static strata_status_t create(strata_layer_t *base) {
 const strata_layer_type_t strata_caching_vmm_type = {
     .struct_size = sizeof(strata_layer_type_t),
     .name = "caching_vmm",
-    .doc = "best fit within segments of each stream that expand as handles are mapped (PyTorch's expandable segments)",
+    .doc = "best fit within each stream's segments, which expand as handles are mapped (PyTorch's expandable segments)",
     .role = STRATA_CACHE,
     .scope = STRATA_SCOPE_DEVICE,
     .needs = STRATA_TRAIT_HANDLE_SOURCE,
