@@ -1,4 +1,4 @@
-/* Tests of Paddle's buddy allocator, of its thread_local allocator and of its facade by flags, written anew from their
+/* Tests of Paddle's buddy allocator, of its thread_local allocator and of its facade by flags, rewritten from their
  * descriptions. */
 #include <pthread.h>
 #include <stdio.h>

@@ -1,4 +1,4 @@
-/* Tests of Paddle's other allocators, written anew from their descriptions. docs/peers.md has all, those in other folders
+/* Tests of Paddle's other allocators, rewritten from their descriptions. docs/peers.md has all, those in other folders
  * too. */
 #include <pthread.h>
 #include <stdio.h>

@@ -1,4 +1,4 @@
-/* Tests of Paddle's second virtual-memory best fit, written anew from their descriptions. H is one handle, 2 MiB. */
+/* Tests of Paddle's second virtual-memory best fit, rewritten from their descriptions. H is one handle, 2 MiB. */
 #include <stdio.h>
 
 #include "allocation/cache/chunks.h"

@@ -1,4 +1,4 @@
-/* Paddle's stream_safe_cuda_alloc_test (SS), written anew from its description, under the preset that reproduces it and under the
+/* Paddle's stream_safe_cuda_alloc_test (SS), rewritten from its description, under the preset that reproduces it and under the
  * default; and what it asks of the async allocator too (MA), which tests/async does not ask. */
 #include <pthread.h>
 

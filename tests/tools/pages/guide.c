@@ -1,4 +1,4 @@
-/* What docs/guide.md shows is what its commands print, part by part (tests/tools/support/shown.h).
+/* Compares docs/guide.md with the output of its commands, part by part (tests/tools/support/shown.h).
  *
  * Not run here: the two commands `python -m strata.torch ...`, which need PyTorch and a GPU, and the Python programs. tests/python/test_guide.py
  * runs them with a stand-in for PyTorch.
