@@ -124,14 +124,16 @@ def measure(root, build, work, workers, known, keep):
 
     def one(job):
         program, path, suite, tests = job
-        whole = reached(program, path, suite)
-        # A mutant runs all tests of a unit, so a slow suite is measured test by test. So is a suite with a failing test.
-        apart = program not in BY_SUITE and len(tests) > 1 and (whole["seconds"] > QUICK or not whole["passed"])
-        units = {chosen: reached(program, path, chosen) for chosen in tests} if apart else {suite: whole}
+        by_test = any(program + " " + chosen in known for chosen in tests)
+        if not by_test:
+            whole = reached(program, path, suite)
+            # A mutant runs all tests of a unit, so a slow suite is measured test by test. So is a suite with a failing test.
+            by_test = program not in BY_SUITE and len(tests) > 1 and (whole["seconds"] > QUICK or not whole["passed"])
+        units = {chosen: reached(program, path, chosen) for chosen in tests} if by_test else {suite: whole}
         before = len(found)
         found.update({program + " " + chosen: unit for chosen, unit in units.items()})
         if before // KEEP_EVERY != len(found) // KEEP_EVERY:
-            keep(dict(found))
+            keep({**known, **found})
 
     with concurrent.futures.ThreadPoolExecutor(workers) as pool:
         list(pool.map(one, jobs))
