@@ -83,7 +83,7 @@ bool strata_runs_next_gap(strata_runs_t *self, uint64_t limit, strata_gap_t *gap
 strata_status_t strata_runs_map(strata_runs_t *self, uint64_t at, uint64_t size, const strata_request_t *request, uint32_t *slot);
 /* Returns true if only the source took part in serving a handle. Any other layer may have left work on it, as
  * `fill` does. Then even a handle that no block has used must not be unmapped before that work is done. */
-static inline bool strata_runs_is_untouched(const strata_record_t *below) { return below->route >> 8 == 0; }
+static inline bool strata_runs_is_untouched(const strata_record_t *below) { return below->route >> STRATA_ROUTE_BITS == 0; }
 /* Addresses from which threads are unmapping handles, with the locks open, look like a gap. *unmapping counts
  * these threads. A thread that is about to map waits until it is 0. */
 void strata_runs_wait_for_gaps(strata_runs_t *self, const uint32_t *unmapping, strata_call_t *call);

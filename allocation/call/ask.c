@@ -1,6 +1,5 @@
 /* Operations of the domain and the facade on a stack. Each visits the stack's own layers, the top first. */
 #include "allocation/domain/layer.h"
-#include "allocation/uses/host_wait.h"
 #include "platform/arithmetic.h"
 
 uint64_t strata_stack_release(strata_stack_t *stack) {
@@ -62,7 +61,6 @@ static void poll_gone(strata_stack_t *stack, strata_pending_t *pending) {
 
 void strata_stack_poll(strata_stack_t *stack, strata_pending_t *pending) {
     if (stack->orphan) poll_gone(stack, pending);
-    strata_host_wait_poll(stack);
     STRATA_EACH_OWN_LAYER(stack, layer) {
         if (!layer->type->poll) continue;
         strata_call_t call = {.stack = stack};
@@ -88,7 +86,6 @@ void strata_stack_notify(strata_stack_t *stack, strata_notice_t *notice) {
 
 void strata_stack_stream_gone(strata_stack_t *stack, strata_stream_t stream) {
     strata_notice_t notice = {.struct_size = sizeof notice, .kind = STRATA_NOTICE_STREAM_GONE, .stream = stream};
-    strata_host_wait_stream_gone(stack, stream);
     strata_stack_notify(stack, &notice);
 }
 
@@ -116,7 +113,6 @@ void strata_domain_notify(strata_domain_t *domain, strata_notice_t *notice) {
 void strata_stack_tell_capture(strata_stack_t *stack, uint64_t pool, bool begins) {
     strata_notice_t notice = {
         .struct_size = sizeof notice, .kind = begins ? STRATA_NOTICE_CAPTURE_BEGIN : STRATA_NOTICE_CAPTURE_END, .pool = pool};
-    strata_host_wait_capture(stack, begins);
     strata_stack_notify(stack, &notice);
 }
 

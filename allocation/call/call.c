@@ -119,8 +119,8 @@ static void undo(strata_call_t *call, strata_record_t *record) {
 
 void strata_below_free(strata_record_t *record, strata_call_t *call) {
     strata_stack_t *server = strata_stack_of(record->stack);
-    strata_layer_t *layer = server->layers[record->route & 0xff];
-    record->route >>= 8;
+    strata_layer_t *layer = server->layers[record->route & STRATA_ROUTE_MASK];
+    record->route >>= STRATA_ROUTE_BITS;
     if (record->state == STRATA_RECORD_LIVE) undo(call, record);
     bool entered = strata_call_enter(call, layer);
     layer->type->free(layer, record, call);
@@ -205,8 +205,9 @@ void strata_layer_wants_allocate(strata_layer_t *self, bool wants) {
 void strata_route_text(const strata_stack_t *stack, uint64_t call, char *text, size_t capacity) {
     size_t length = 0;
     if (capacity > 0) text[0] = 0;
-    for (; call != 0 && length < capacity; call >>= 8) {
-        const char *name = stack->layers[call & 0xff]->type->name;
+    for (; call != 0 && length < capacity; call >>= STRATA_ROUTE_BITS) {
+        if (stack->group->plan->nodes[call & STRATA_ROUTE_MASK].number == 0) continue;
+        const char *name = stack->layers[call & STRATA_ROUTE_MASK]->type->name;
         int wrote = snprintf(text + length, capacity - length, "%s%s", length ? " > " : "", name);
         length += wrote > 0 ? (size_t)wrote : 0;
     }

@@ -2,7 +2,6 @@
 #include "allocation/domain/layer.h"
 #include "allocation/domain/sent.h"
 #include "allocation/reclaim/waiting.h"
-#include "allocation/uses/host_wait.h"
 #include "allocation/uses/record_notes.h"
 #include "platform/arguments.h"
 
@@ -79,8 +78,8 @@ strata_status_t strata_record_find(strata_t facade, strata_ref_t ref, strata_cal
  * route, from the top, and then the records inside. Sets *record to the record that this layer handles. */
 static strata_layer_t *borrow_layer(const strata_stack_t *server, uint64_t route, strata_record_t **record) {
     for (strata_record_t *at = *record; at; at = strata_record_inner(at), route = at ? at->route : 0) {
-        for (; route; route >>= 8) {
-            strata_layer_t *layer = server->layers[route & 0xff];
+        for (; route; route >>= STRATA_ROUTE_BITS) {
+            strata_layer_t *layer = server->layers[route & STRATA_ROUTE_MASK];
             if (!layer->type->record_stream) continue;
             *record = at;
             return layer;
@@ -91,18 +90,30 @@ static strata_layer_t *borrow_layer(const strata_stack_t *server, uint64_t route
 
 static strata_layer_t *borrow_layer_below(const strata_layer_t *self, strata_record_t **record) {
     uint64_t route = (*record)->route;
-    while (route && (route & 0xff) != self->number) route >>= 8;
-    return borrow_layer(strata_stack_of((*record)->stack), route >> 8, record);
+    while (route && (route & STRATA_ROUTE_MASK) != self->number) route >>= STRATA_ROUTE_BITS;
+    return borrow_layer(strata_stack_of((*record)->stack), route >> STRATA_ROUTE_BITS, record);
 }
 
-static strata_status_t nobody_knows(void) {
-    return strata_fail(STRATA_E_UNSUPPORTED, 0,
-                       "no layer of this stack knows borrows: the free will wait on the host for the stream");
+/* The builder adds a layer that handles them where a strategy names none. */
+static strata_status_t fail_nobody(void) {
+    return strata_fail(STRATA_E_INVALID, 0, "the block came from no layer that handles borrows");
+}
+
+static strata_status_t note(strata_layer_t *layer, strata_record_t *record, strata_stream_t stream, strata_call_t *call) {
+    if (!layer) return fail_nobody();
+    bool entered = strata_call_enter(call, layer);
+    strata_status_t status = layer->type->record_stream(layer, record, stream, call);
+    strata_call_leave(call, layer, entered);
+    return status;
 }
 
 static strata_status_t erase(strata_layer_t *layer, strata_record_t *record, strata_stream_t stream, strata_call_t *call) {
-    if (layer->type->erase_stream) return layer->type->erase_stream(layer, record, stream, call);
-    return strata_fail(STRATA_E_UNSUPPORTED, 0, "%s cannot take a borrow back", layer->type->name);
+    if (!layer) return fail_nobody();
+    if (!layer->type->erase_stream) return strata_fail(STRATA_E_UNSUPPORTED, 0, "%s cannot take a borrow back", layer->type->name);
+    bool entered = strata_call_enter(call, layer);
+    strata_status_t status = layer->type->erase_stream(layer, record, stream, call);
+    strata_call_leave(call, layer, entered);
+    return status;
 }
 
 strata_status_t strata_below_record_stream(strata_layer_t *self, strata_record_t *record, strata_stream_t stream,
@@ -111,7 +122,7 @@ strata_status_t strata_below_record_stream(strata_layer_t *self, strata_record_t
     STRATA_REFUSE_NULL(record);
     STRATA_REFUSE_NULL(call);
     strata_layer_t *layer = borrow_layer_below(self, &record);
-    return layer ? layer->type->record_stream(layer, record, stream, call) : nobody_knows();
+    return note(layer, record, stream, call);
 }
 
 strata_status_t strata_below_erase_stream(strata_layer_t *self, strata_record_t *record, strata_stream_t stream,
@@ -120,43 +131,24 @@ strata_status_t strata_below_erase_stream(strata_layer_t *self, strata_record_t 
     STRATA_REFUSE_NULL(record);
     STRATA_REFUSE_NULL(call);
     strata_layer_t *layer = borrow_layer_below(self, &record);
-    /* The core takes back a borrow that no layer handles, if it noted one. */
-    return layer ? erase(layer, record, stream, call) : STRATA_OK;
-}
-
-static strata_status_t borrow(strata_call_t *call, strata_record_t *record, strata_stream_t stream) {
-    strata_record_t *known = record;
-    strata_layer_t *layer = borrow_layer(call->stack, record->route, &known);
-    strata_status_t status = layer ? layer->type->record_stream(layer, known, stream, call) : STRATA_E_UNSUPPORTED;
-    if (status != STRATA_E_UNSUPPORTED) return status;
-    status = strata_host_wait_note(call, record, stream);
-    return status == STRATA_OK ? STRATA_E_UNSUPPORTED : status;
+    return erase(layer, record, stream, call);
 }
 
 strata_status_t strata_record_borrow(strata_call_t *call, strata_record_t *record, strata_stream_t stream) {
     if (record->size == 0) return STRATA_OK;
     strata_stack_t *home = strata_call_stay(call, record);
     strata_domain_meet(call->stack, stream);
-    strata_status_t status = borrow(call, record, stream);
+    strata_layer_t *layer = borrow_layer(call->stack, record->route, &record);
+    strata_status_t status = note(layer, record, stream, call);
     strata_call_stayed(call, home);
     return status;
-}
-
-static strata_status_t unborrow(strata_call_t *call, strata_record_t *record, strata_stream_t stream) {
-    strata_record_t *known = record;
-    strata_layer_t *layer = borrow_layer(call->stack, record->route, &known);
-    strata_status_t status = layer ? erase(layer, known, stream, call) : STRATA_OK;
-    /* The core has noted a borrow that no layer handles. */
-    bool noted = record->attention & STRATA_ATTENTION_CORE;
-    if (!noted || (status != STRATA_OK && status != STRATA_E_UNSUPPORTED)) return status;
-    strata_host_wait_erase(call, record, stream);
-    return STRATA_OK;
 }
 
 strata_status_t strata_record_unborrow(strata_call_t *call, strata_record_t *record, strata_stream_t stream) {
     if (record->size == 0) return STRATA_OK;
     strata_stack_t *home = strata_call_stay(call, record);
-    strata_status_t status = unborrow(call, record, stream);
+    strata_layer_t *layer = borrow_layer(call->stack, record->route, &record);
+    strata_status_t status = erase(layer, record, stream, call);
     strata_call_stayed(call, home);
     return status;
 }
@@ -184,9 +176,11 @@ static void enter(strata_call_t *call, strata_record_t *record) {
 }
 
 /* A thread that waits for memory may do so in another stack. */
-static void leave(strata_stack_t *server) {
+static void leave(const strata_call_t *call) {
+    strata_stack_t *server = call->stack;
     strata_domain_t *domain = server->domain;
     strata_stack_lock(server);
+    server->figures.host_waits += call->host_waits;
     bool waited_for = server->attention_free & STRATA_ATTENTION_WAITER;
     server->inside--;
     strata_stack_unlock(server);
@@ -203,7 +197,6 @@ static void go_back(strata_call_t *call, strata_record_t *record, bool known) {
         return;
     }
     if (!known) server->figures.quarantined_bytes += record->size;
-    else if (record->attention & STRATA_ATTENTION_CORE) known = strata_host_wait_all(call, record);
     (void)strata_call_unlock(call);
     if (known) strata_below_free(record, call);
 }
@@ -219,7 +212,7 @@ static void finish(strata_call_t *call, strata_record_t *record, strata_sent_mar
     } else {
         go_back(call, record, known);
     }
-    leave(call->stack);
+    leave(call);
     if (mark.number) (void)strata_sent_look(domain);
 }
 
@@ -230,7 +223,7 @@ void strata_record_return(strata_record_t *record, bool known) {
     call.stack->limbo--;
     call.stack->inside++;
     go_back(&call, record, known);
-    leave(call.stack);
+    leave(&call);
 }
 
 void strata_record_free(strata_call_t *call, strata_record_t *record) {

@@ -109,7 +109,7 @@ strata_status_t strata_layer_give_memory(strata_layer_t *self, uint64_t address,
  * means that the layer already had the record back when the device refused the free. */
 static bool made_by(const strata_record_t *record, const strata_layer_t *layer) {
     uint64_t route = record->route;
-    while (route >> 8) route >>= 8;
+    while (route >> STRATA_ROUTE_BITS) route >>= STRATA_ROUTE_BITS;
     return route == layer->number || route == 0;
 }
 

@@ -25,7 +25,7 @@ static strata_status_t down(serving_t *serving, uint32_t extra_flags) {
 }
 
 /* Notes that the stream of the request uses a block of `server`, which it does not own. If that fails,
- * the block is returned as if it had never been served. If no layer handles borrows, the core does. */
+ * the block is returned as if it had never been served. */
 static strata_status_t borrow_served(strata_stack_t *server, strata_record_t *record, strata_stream_t stream) {
     strata_call_t call = {.stack = server, .stream = stream, .purpose = STRATA_FOR_FIRST_USE};
     strata_stack_take(server);

@@ -4,7 +4,7 @@
 
 strata_layer_t *strata_record_maker(const strata_stack_t *server, const strata_record_t *record) {
     uint64_t route = record->route;
-    while (route >> 8) route >>= 8;
+    while (route >> STRATA_ROUTE_BITS) route >>= STRATA_ROUTE_BITS;
     return route ? server->layers[route] : NULL;
 }
 
@@ -54,8 +54,8 @@ strata_record_t *strata_record_unwrap(strata_layer_t *self, strata_record_t *rec
 bool strata_record_is_borrowed(const strata_record_t *record) {
     const strata_stack_t *stack = strata_stack_of(record->stack);
     if (record->borrows) return true;
-    for (uint64_t route = record->route; route; route >>= 8) {
-        const strata_layer_t *layer = stack->layers[route & 0xff];
+    for (uint64_t route = record->route; route; route >>= STRATA_ROUTE_BITS) {
+        const strata_layer_t *layer = stack->layers[route & STRATA_ROUTE_MASK];
         if (STRATA_LAYER_HAS(layer->type, is_borrowed) && layer->type->is_borrowed(layer, record)) return true;
     }
     return false;

@@ -29,7 +29,7 @@ struct strata_group {
     strata_graph_pool_t *_Atomic graph; /* of a group that serves captured graphs: allocation/graphs/graphs.h; NULL for any other */
     _Atomic bool paused; /* it serves nothing: allocation/domain/paused.h */
     _Atomic bool pinned; /* its idle memory stays in place, because a graph may use it */
-    strata_layer_t *shared[STRATA_PLAN_NODES + 1]; /* instances of device scope, by number */
+    strata_layer_t *shared[STRATA_PLAN_ALL + 1]; /* instances of device scope, by number */
     strata_idle_watch_t idle; /* used only by the thread that looks for idleness */
     _Atomic uint32_t recalls; /* stacks with memory to recall after idleness; changed under the stack's lock */
     _Atomic uint64_t ladders;

@@ -46,14 +46,14 @@ strata_status_t strata_chunk_allocate_from(strata_layer_t *layer, strata_stack_t
 /* ---- records; the lock of the layer's stack is held ---- */
 
 static inline void strata_record_push(strata_record_t *record, const strata_layer_t *layer) {
-    record->route = record->route << 8 | layer->number;
+    record->route = record->route << STRATA_ROUTE_BITS | layer->number;
 }
 
 /* Returns the number of the layer that made the record, at the bottom of its route, or 0 if that layer is
  * freeing it. */
 static inline uint8_t strata_record_maker_number(const strata_record_t *record) {
     uint64_t route = record->route;
-    while (route >> 8) route >>= 8;
+    while (route >> STRATA_ROUTE_BITS) route >>= STRATA_ROUTE_BITS;
     return (uint8_t)route;
 }
 

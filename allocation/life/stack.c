@@ -8,7 +8,6 @@
 #include "allocation/stack/direct.h"
 #include "allocation/stack/magazines.h"
 #include "allocation/stack/threads.h"
-#include "allocation/uses/host_wait.h"
 #include "platform/host/host_memory.h"
 #include "platform/place.h"
 
@@ -118,7 +117,6 @@ static void set_up(strata_stack_t *stack, strata_group_t *group, strata_lock_ran
     stack->visitors = 0;
     stack->gone = NULL;
     stack->told = stack->stranded = stack->left = false;
-    stack->capturing = false;
     stack->waited_at = stack->late_at = stack->earned_at = stack->earned_ns = 0;
     stack->deeper = 0;
     stack->inside = 0;
@@ -259,15 +257,15 @@ static void flatten(strata_stack_t *stack) {
     strata_layer_t *above[STRATA_ROUTE_LAYERS];
     uint32_t depth = 0;
     bool guarded = false;
-    while (layer->attention && layer->below_count == 1 && depth < STRATA_ROUTE_LAYERS - 2) {
-        guarded = guarded || layer->type->guarded;
+    while (layer->attention && layer->below_count == 1 && depth < STRATA_ROUTE_LAYERS - 1) {
+        guarded = guarded || (layer->type->guarded && layer->stack == stack);
         above[depth++] = layer;
         layer = layer->below[0];
     }
     /* Only a cache hands out records that its own free accepts. */
     if (layer->type->role != STRATA_CACHE || !layer->type->hit || (layer->stack != stack && guarded)) return;
     uint64_t route = layer->number;
-    while (depth > 0) route = route << 8 | above[--depth]->number;
+    while (depth > 0) route = route << STRATA_ROUTE_BITS | above[--depth]->number;
     stack->route = route;
     stack->cache = layer;
     stack->hit = layer->type->hit;
@@ -370,14 +368,11 @@ void strata_stack_destroy(strata_stack_t *stack) {
     stack->record_notes = NULL;
     stack->record_notes_count = 0;
     strata_layer_t **layers = stack->layers;
-    strata_uses_t *waits = stack->host_uses;
     stack->layers = NULL;
-    stack->host_uses = NULL;
     /* The device of this observer may be deleted before the number is used again. */
     strata_magazines_end(stack);
     strata_lock_observe(&stack->lock, NULL);
     strata_unlock(&stack->lock);
     strata_host_delete(layers);
-    strata_host_wait_end(waits);
     give_number(stack->number, next);
 }

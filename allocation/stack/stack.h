@@ -29,7 +29,7 @@
 
 enum {
     STRATA_STACKS = 4096, /* numbers; 0 means no stack */
-    STRATA_ATTENTION_CORE = 1u << 15, /* in a record: its free needs work of the core itself */
+    STRATA_ATTENTION_CORE = 1u << 15, /* in a stack's requests: no hit may serve; in a record: a magazine keeps it */
     STRATA_ATTENTION_NOTES = 1u << 14, /* in a record: it has an entry in the side table (allocation/uses/record_notes.h) */
     STRATA_ATTENTION_WAITER = 1u << 15, /* in a stack's frees: a thread waits for memory */
     STRATA_ATTENTION_LIMIT = 1u << 14, /* in a stack's frees: its place is above its limit (allocation/reclaim/above.h), a graph may
@@ -57,7 +57,6 @@ typedef struct strata_graph_pool strata_graph_pool_t;
 typedef struct strata_direct strata_direct_t;
 typedef struct strata_magazines strata_magazines_t;
 typedef uint64_t strata_stack_handle_t;
-typedef struct strata_uses strata_uses_t;
 
 /* Memory that idleness released from a stack (allocation/reclaim/idle.h). */
 typedef struct strata_went {
@@ -141,7 +140,6 @@ struct strata_stack {
     uint64_t late_at; /* the same for the last wait that ended late */
     uint64_t earned_at, earned_ns; /* budget of waits with less work ahead than `depth`, at that time. Guarded by the lock */
     uint32_t deeper; /* blocks that patience has added to its `depth`. Guarded by the lock */
-    bool capturing; /* a capture into its graph pool is in progress. Guarded by the lock */
     strata_went_t went; /* guarded by the lock */
     strata_handle_t quiet; /* the event that the last look for idleness recorded on its stream, or NULL. Guarded by the lock */
     uint32_t inside; /* calls in progress in its layers, during which it must not be destroyed. Guarded by the lock */
@@ -149,9 +147,6 @@ struct strata_stack {
     strata_record_notes_t *record_notes; /* by slot; NULL until a record has a note or a second owner. Guarded by the lock */
     uint32_t record_notes_count; /* slots that have an entry. Guarded by the lock */
     strata_growing_t record_notes_range;
-    /* Streams that frees wait for if no layer handles borrows; NULL until there is one. Guarded by the lock, but any thread may
-     * compare it with NULL. */
-    strata_uses_t *_Atomic host_uses;
     strata_condition_t host_waited; /* signals the end of a call that used a stream's handle with the lock released */
     strata_stack_t *next_of_group, *prev_of_group; /* in creation order; guarded by the domain's lock */
     /* The other streams that used blocks of this stack and are not forgotten; guarded by the domain's `met_lock`. A stack with more

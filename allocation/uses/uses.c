@@ -12,6 +12,13 @@ strata_status_t strata_uses_init(strata_uses_t *uses, strata_stack_t *stack, str
     return status;
 }
 
+void strata_uses_move(strata_uses_t *to, const strata_uses_t *from) {
+    uint32_t captures = to->captures;
+    *to = *from;
+    to->captures = captures;
+    strata_index_init(&to->users.index, &to->users.nodes, offsetof(strata_user_t, link));
+}
+
 void strata_uses_drop_event(strata_uses_t *uses, strata_use_t *use) {
     if (use->event) strata_events_give(uses->users.events, use->event);
     use->event = NULL;
@@ -146,11 +153,17 @@ static bool mark(strata_uses_t *uses, uint32_t node, strata_call_t *call) {
     return marked;
 }
 
+/* The lock of the stack that served the block may be open here. */
+static void count_host_wait(strata_uses_t *uses, strata_call_t *call) {
+    if (call->stack == uses->stack) uses->stack->figures.host_waits++;
+    else call->host_waits++;
+}
+
 /* Begins the wait for a use of a freed block, or waits for it on the host. Returns false if its end
  * cannot be observed. */
 static bool begin_waiting(strata_uses_t *uses, uint32_t node, strata_call_t *call) {
     strata_use_t *use = strata_use_at(uses, node);
-    uses->stack->figures.host_waits += uses->mode == STRATA_USES_ON_HOST;
+    if (uses->mode == STRATA_USES_ON_HOST) count_host_wait(uses, call);
     bool marked = use->event || mark(uses, node, call);
     bool passed = !marked && strata_users_has_passed(&uses->users, use->user);
     if (marked || (!passed && user_of(uses, use)->state == STRATA_USER_GONE)) {

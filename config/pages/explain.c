@@ -101,17 +101,21 @@ static void explain_branch(const strata_model_layer_t *layer, size_t branch, FIL
     fprintf(out, "\n");
 }
 
-/* Writes a tree: the layers below a router are indented, each branch with its own line. */
-static void explain_layers(const strata_model_stack_t *stack, strata_place_kind_t place, const margin_t *margin, FILE *out) {
+/* Writes a tree: the layers below a router are indented, each branch with its own line. For `handled` see
+ * strata_adds_stream_safe(). */
+static void explain_layers(const strata_model_stack_t *stack, strata_place_kind_t place, const margin_t *margin, bool handled,
+                           FILE *out) {
     for (size_t i = 0; i < stack->count; i++) {
         const strata_model_layer_t *layer = &stack->layers[i];
+        if (strata_adds_stream_safe(layer, &handled))
+            fprintf(out, "%sstream_safe: waits on the host: added, because no layer handles borrows  [default]\n", margin->text);
         explain_layer(layer, place, margin, out);
         for (size_t b = 0; b < layer->branch_count; b++) {
             bool last = b + 1 == layer->branch_count;
             margin_t inner = margin_in(margin, last ? "     " : "  |  ");
             fprintf(out, "%s  +- ", margin->text);
             explain_branch(layer, b, out);
-            explain_layers(&layer->branches[b], place, &inner, out);
+            explain_layers(&layer->branches[b], place, &inner, handled, out);
         }
     }
 }
@@ -120,7 +124,7 @@ static void explain_stack(const strata_model_stack_t *stack, strata_place_kind_t
     margin_t margin = {"  ", only_said};
     if (!strata_model_reclaim(stack))
         fprintf(out, "%sretry: {timeout: 0}: added, because the stack has none  [default]\n", margin.text);
-    explain_layers(stack, place, &margin, out);
+    explain_layers(stack, place, &margin, false, out);
 }
 
 static void explain_place(const strata_strategy_t *strategy, strata_place_kind_t place, bool only_said, FILE *out) {

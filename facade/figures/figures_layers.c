@@ -10,7 +10,7 @@ static void tell_layer(strata_stack_t *stack, strata_layer_t *layer, strata_laye
     uint32_t count = strata_own_figures(layer, rows);
     strata_layer_figure_t told = {.layer = node->name,
                                   .type = node->type->name,
-                                  .number = layer->number,
+                                  .number = node->number,
                                   .shared = stack->is_shared,
                                   .stream = stack->stream,
                                   .thread = stack->thread ? stack->thread : stack->of_thread,

@@ -48,7 +48,7 @@ static void say_layer(strata_text_t *text, strata_layer_t *layer, const char **b
     uint32_t count = strata_own_figures(layer, rows);
     if (count == 0) return;
     strata_text_say(text, "%s{\"layer\": \"%s\", \"type\": \"%s\", \"number\": %u, \"figures\": {", *before, node->name,
-                    node->type->name, (unsigned)layer->number);
+                    node->type->name, (unsigned)node->number);
     for (uint32_t i = 0; i < count; i++) strata_text_say(text, "%s\"%s\": %" PRIu64, i ? ", " : "", rows[i].name, rows[i].value);
     strata_text_say(text, "}}");
     *before = ", ";
@@ -228,8 +228,8 @@ static void say_sample(strata_text_t *text, layer_metric_t *metric, strata_group
     strata_text_say(text, "strata_layer_%s_%s{place=\"", metric->type->name, metric->row->name);
     say_place(text, group->domain->place);
     if (*group->name) strata_text_say(text, "\",%s=\"%s", group->pool ? "pool" : "streams", strata_group_name(group, name));
-    strata_text_say(text, "\",layer=\"%s\",number=\"%u\"} %" PRIu64 "\n", group->plan->nodes[number].name, (unsigned)number,
-                    sums[metric->index].value);
+    strata_text_say(text, "\",layer=\"%s\",number=\"%u\"} %" PRIu64 "\n", group->plan->nodes[number].name,
+                    (unsigned)group->plan->nodes[number].number, sums[metric->index].value);
 }
 
 static void say_layer_metrics(strata_text_t *text, strata_facade_t *facade, const strata_layer_type_t *type) {

@@ -5,12 +5,12 @@
 
 strata_layer_t *strata_share_next_source(strata_share_walk_t *walk) {
     for (;;) {
-        if (!walk->group || walk->number > STRATA_PLAN_NODES) {
+        if (!walk->group || walk->number > STRATA_PLAN_ALL) {
             walk->group = strata_domain_next_group(walk->domain, walk->group);
             if (!walk->group) return NULL;
             walk->number = 0;
         }
-        while (walk->number <= STRATA_PLAN_NODES) {
+        while (walk->number <= STRATA_PLAN_ALL) {
             strata_layer_t *layer = walk->group->shared[walk->number++];
             if (layer && layer->type->role == STRATA_SOURCE) return layer;
         }

@@ -75,6 +75,7 @@ typedef struct strata_call {
     strata_stack_t *held[2]; /* stacks with locks held now: [0] of a stream or thread, [1] a shared one; NULL if none */
     strata_stream_t stream; /* that of the request: not the stack's own stream if the program has forgotten that one */
     strata_purpose_t purpose;
+    uint32_t host_waits; /* waits on the host of a shared instance, which `stack` counts at the end of the call */
 } strata_call_t;
 
 /* A flag of a request beside those of the program (STRATA_NO_RETRY, STRATA_NO_GROW, STRATA_ZERO). */
@@ -116,7 +117,7 @@ struct strata_record {
     uint64_t ptr;
     uint64_t size; /* granted bytes */
     union {
-        uint64_t route; /* held: numbers of the layers that took part, the top in the low byte: the core pushes and pops them */
+        uint64_t route; /* held: numbers of the layers that took part, the top in the low bits: the core pushes and pops them */
         uint64_t free_word; /* FREE: the cache's own */
     };
     uint32_t generation; /* grows at every free, so that old refs are recognized as stale; the core's */
@@ -142,7 +143,7 @@ struct strata_record {
     uint8_t pool; /* the layer's own */
     uint16_t home; /* number of the stack that has this slab */
     union {
-        uint32_t borrows; /* held: the list of the first layer that records borrows, or else of the core; 0 if empty */
+        uint32_t borrows; /* held: the list of the first layer that records borrows; 0 if empty */
         uint32_t mark_low;
     };
 };
@@ -277,7 +278,8 @@ typedef struct strata_layer_type {
     /* Finishes the frees that no longer wait for a stream, and adds to *pending. */
     void (*poll)(strata_layer_t *self, strata_call_t *call, strata_pending_t *pending);
     /* Another stream begins, or ends, a use of a live block. The core calls the topmost layer of the record's route that has
-     * record_stream. If there is none, the free waits on the host for that stream. */
+     * record_stream. If no layer gives CROSS_STREAM_SAFE, the builder adds a stream_safe. Its record_stream notes the borrow and
+     * returns E_UNSUPPORTED, because the free waits on the host for that stream. */
     strata_status_t (*record_stream)(strata_layer_t *self, strata_record_t *record, strata_stream_t stream, strata_call_t *call);
     strata_status_t (*erase_stream)(strata_layer_t *self, strata_record_t *record, strata_stream_t stream, strata_call_t *call);
     /* Called only for the kinds of notices in `notices`. */
@@ -356,7 +358,7 @@ static inline strata_status_t strata_below_allocate(strata_layer_t *self, const 
  * served. The record ends then. The lock may be opened during the call (not checked). */
 STRATA_API void strata_below_free(strata_record_t *record, strata_call_t *call);
 /* Pass a call on to the next layer below that handles borrows, for a record_stream or erase_stream that only observes. Return
- * E_UNSUPPORTED if there is none. */
+ * E_UNSUPPORTED if the borrow is noted and the free waits on the host. */
 STRATA_API strata_status_t strata_below_record_stream(strata_layer_t *self, strata_record_t *record, strata_stream_t stream,
                                                       strata_call_t *call);
 STRATA_API strata_status_t strata_below_erase_stream(strata_layer_t *self, strata_record_t *record, strata_stream_t stream,

@@ -7,15 +7,28 @@
 #include "allocation/options/option.h"
 #include "platform/place.h"
 
-strata_scope_t strata_scope_of(const strata_layer_type_t *type, const void *options) {
-    bool wide = type->scope != STRATA_SCOPE_NONE && type->scope != STRATA_SCOPE_STREAM;
-    if (!wide || !(type->gives & STRATA_TRAIT_SINGLE_STREAM)) return type->scope;
+static bool ignores_streams(const strata_layer_type_t *type, const void *options) {
     const strata_option_row_t *row = strata_option_find(type, "streams");
-    if (!row || row->kind != STRATA_OPTION_CHOICE) return STRATA_SCOPE_STREAM;
+    if (!row || row->kind != STRATA_OPTION_CHOICE) return false;
     char word[32];
     if (options) strata_option_print(row, options, word, sizeof word);
     else snprintf(word, sizeof word, "%s", row->default_text);
-    return strcmp(word, "ignored") == 0 ? type->scope : STRATA_SCOPE_STREAM;
+    return strcmp(word, "ignored") == 0;
+}
+
+strata_scope_t strata_scope_of(const strata_layer_type_t *type, const void *options) {
+    bool wide = type->scope != STRATA_SCOPE_NONE && type->scope != STRATA_SCOPE_STREAM;
+    if (!wide || !(type->gives & STRATA_TRAIT_SINGLE_STREAM) || ignores_streams(type, options)) return type->scope;
+    return STRATA_SCOPE_STREAM;
+}
+
+/* No ref names what is below a cache, so nobody borrows it. */
+bool strata_adds_stream_safe(const strata_model_layer_t *layer, bool *handled) {
+    const strata_layer_type_t *type = layer->type;
+    bool handles = type->gives & STRATA_TRAIT_CROSS_STREAM_SAFE && !ignores_streams(type, layer->options);
+    bool ends = type->role == STRATA_CACHE || type->role == STRATA_SOURCE, adds = ends && !handles && !*handled;
+    *handled = *handled || handles || ends;
+    return adds;
 }
 
 uint32_t strata_traits_above(const strata_layer_type_t *type, uint32_t below) { return type->gives | (type->passes & below); }

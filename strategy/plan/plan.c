@@ -66,20 +66,22 @@ typedef struct building {
     const strata_model_layer_t *layers[STRATA_PLAN_NODES + 1];
     uint32_t above[STRATA_PLAN_NODES + 1]; /* 0 for the top */
     uint32_t last[STRATA_PLAN_NODES + 1]; /* the highest number below it */
-    uint32_t given[STRATA_PLAN_NODES + 1]; /* traits for the layer above it */
-    uint64_t serves[STRATA_PLAN_NODES + 1]; /* max alignment that it serves */
+    uint32_t given[STRATA_PLAN_NODES + 1]; /* traits above it */
+    uint64_t serves[STRATA_PLAN_NODES + 1]; /* the largest alignment */
+    bool adds[STRATA_PLAN_NODES + 1]; /* a stream_safe above it (strata_adds_stream_safe()) */
     uint32_t count;
     strata_place_kind_t place;
 } building_t;
 
-/* Numbers a stack below layer `above`. Requires room for it. */
-static void number(building_t *built, const strata_model_stack_t *stack, uint32_t above) {
+/* Numbers a stack below layer `above`; there is room for it. `handled`: as of strata_adds_stream_safe(). */
+static void number(building_t *built, const strata_model_stack_t *stack, uint32_t above, bool handled) {
     for (size_t i = 0; i < stack->count; i++) {
         const strata_model_layer_t *layer = &stack->layers[i];
         uint32_t n = ++built->count;
         built->layers[n] = layer;
         built->above[n] = above;
-        for (size_t b = 0; b < layer->branch_count; b++) number(built, &layer->branches[b], n);
+        built->adds[n] = strata_adds_stream_safe(layer, &handled);
+        for (size_t b = 0; b < layer->branch_count; b++) number(built, &layer->branches[b], n, handled);
         above = n;
     }
 }
@@ -375,18 +377,34 @@ static strata_status_t fail_too_many(const strata_model_stack_t *stack, strata_p
                               strata_place_name(place), count, STRATA_PLAN_NODES);
 }
 
+/* Below node `above` (0: at the top). Returns its number. */
+static uint32_t add_node(strata_plan_t *plan, uint32_t above, const strata_plan_node_t *node) {
+    strata_plan_node_t *upper = above ? &plan->nodes[above] : NULL;
+    plan->nodes[++plan->count] = *node;
+    if (upper) upper->below[upper->below_count++] = (uint8_t)plan->count;
+    return plan->count;
+}
+
+/* A stream_safe that is added is shared as widely as what it stands on, so that a hit still needs one lock alone. */
 static void fill_plan(const building_t *built, strata_plan_t *plan) {
-    *plan = (strata_plan_t){.place = built->place, .count = built->count, .alignment = built->serves[1]};
+    uint32_t numbers[STRATA_PLAN_NODES + 1] = {0};
+    *plan = (strata_plan_t){.place = built->place, .alignment = built->serves[1]};
     for (uint32_t n = 1; n <= built->count; n++) {
         const strata_model_layer_t *layer = built->layers[n];
-        plan->nodes[n] = (strata_plan_node_t){.type = layer->type,
-                                              .options = layer->options,
-                                              .name = layer->name,
-                                              .scope = strata_scope_of(layer->type, layer->options)};
+        uint32_t above = numbers[built->above[n]];
+        strata_plan_node_t node = {.type = layer->type,
+                                   .options = layer->options,
+                                   .name = layer->name,
+                                   .number = (uint8_t)n,
+                                   .scope = strata_scope_of(layer->type, layer->options)};
+        strata_plan_node_t added = {.type = &strata_stream_safe_type,
+                                    .options = &strata_stream_safe_on_host,
+                                    .name = strata_stream_safe_type.name,
+                                    .scope = node.scope};
+        if (built->adds[n]) above = add_node(plan, above, &added);
+        numbers[n] = add_node(plan, above, &node);
         if (layer->type == &strata_idle_type) plan->idle = layer->options;
         plan->threaded = plan->threaded || layer->type->scope == STRATA_SCOPE_THREAD;
-        strata_plan_node_t *above = built->above[n] ? &plan->nodes[built->above[n]] : NULL;
-        if (above) above->below[above->below_count++] = (uint8_t)n;
     }
 }
 
@@ -418,7 +436,7 @@ strata_status_t strata_stack_plan(const strata_model_stack_t *stack, strata_plac
     strata_status_t status = check_counts(stack);
     if (status == STRATA_OK) status = check_ends(stack);
     if (status) return status;
-    number(&built, stack, 0);
+    number(&built, stack, 0, false);
     measure(&built);
     status = check_order(&built);
     if (status == STRATA_OK) status = check_depth(&built);

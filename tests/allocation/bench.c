@@ -27,7 +27,8 @@ uint8_t bench_node(bench_t *bench, const strata_layer_type_t *type, const char *
     void *filled = strata_arena_take(bench->options, 1, type->options_size ? type->options_size : 1);
     strata_option_defaults(type, filled);
     set_options(type, filled, options);
-    bench->plan.nodes[number] = (strata_plan_node_t){.type = type, .options = filled, .name = type->name, .scope = type->scope};
+    bench->plan.nodes[number] = (strata_plan_node_t){
+        .type = type, .options = filled, .name = type->name, .number = number, .scope = type->scope};
     return number;
 }
 

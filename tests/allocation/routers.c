@@ -15,7 +15,7 @@ static void open_three(bench_t *bench, const char *router, const char *const *op
     bench_open(bench, 0);
 }
 
-static int way_of(const strata_record_t *record) { return (int)(record->route >> 8 & 0xff); }
+static int way_of(const strata_record_t *record) { return (int)(record->route >> STRATA_ROUTE_BITS & STRATA_ROUTE_MASK); }
 
 TEST(binning, goes_by_size) {
     OPENED(bench_t, bench, bench_close, open_three(&bench, "binning", (const char *const[]){"up_to_1=512", "up_to_2=64KiB", NULL}));

@@ -56,7 +56,8 @@ TEST(allocation_walk, a_thousand_random_paths_go_back_in_reverse) {
         int down[8];
         uint32_t depth = 0;
         /* The source's own number is in the path; its free notes nothing. */
-        for (uint64_t route = (*record)->route; route >> 8; route >>= 8) down[depth++] = -(int)(route & 0xff);
+        for (uint64_t route = (*record)->route; route >> STRATA_ROUTE_BITS; route >>= STRATA_ROUTE_BITS)
+            down[depth++] = -(int)(route & STRATA_ROUTE_MASK);
         bench_free(&bench, *record);
         *record = NULL;
         expect_log(down, depth);
@@ -142,7 +143,7 @@ TEST(allocation_walk, an_idle_layer_stands_in_the_stack_even_where_it_was_left_o
     bench_open(&bench, 0);
     strata_record_t *walked = bench_allocate(&bench, 1000);
     EXPECT_EQ(walked->route, bench.stack->route);
-    EXPECT_EQ(bench.stack->route, 0x030201);
+    EXPECT_EQ(bench.stack->route, (3 << STRATA_ROUTE_BITS | 2) << STRATA_ROUTE_BITS | 1);
     bench_free(&bench, walked);
 }
 

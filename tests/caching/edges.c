@@ -19,7 +19,7 @@ TEST(caching_edges, a_capture_keeps_what_a_trim_would_give_back) {
 TEST(caching_edges, a_request_for_a_chunk_ages_what_is_idle_once) {
     RIG_STACK(rig, "auto_growth: {chunk_size: 20MiB}, caching, system", 0);
     strata_block_t a = rig_allocate(&rig, NULL, 20 * MIB), b = rig_allocate(&rig, NULL, 20 * MIB);
-    EXPECT_EQ(((const caching_t *)rig_domain(&rig)->ordinary.shared[2])->searches, 2);
+    EXPECT_EQ(((const caching_t *)rig_domain(&rig)->ordinary.shared[3])->searches, 2);
     RIG_FREE(&rig, a, b);
 }
 

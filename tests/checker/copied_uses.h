@@ -4,6 +4,7 @@
 
 #define strata_uses_init          copied_uses_init
 #define strata_uses_destroy       copied_uses_destroy
+#define strata_uses_move          copied_uses_move
 #define strata_uses_user          copied_uses_user
 #define strata_uses_note          copied_uses_note
 #define strata_uses_note_now      copied_uses_note_now

@@ -91,6 +91,7 @@ static bool bent_any_open(void) { return chosen != MUTATION_EVENT_IN_CAPTURE && 
 /* ---- the copy ---- */
 
 #define strata_stream_safe_type                       copied_type
+#define strata_stream_safe_on_host                    copied_on_host
 #define strata_domain_record_event(domain, event, on) bent_record(domain, event, on, uses->stack->stream)
 #define strata_device_event_query(device, event)      bent_query(device, event)
 #define strata_domain_wait_for(domain, stream)        bent_wait_for(domain, stream)

@@ -189,7 +189,7 @@ TEST(graph_section, explain_tells_it) {
     EXPECT_CONTAINS(text, "    alignment                256          --set\n");
     EXPECT_CONTAINS(
         text,
-        "\ngraph.managed, outermost first\n  retry: {timeout: 0}: added, because the stack has none  [default]\n  buffered: ");
+        "\ngraph.managed, outermost first\n  retry: {timeout: 0}: added, because the stack has none  [default]\n  stream_safe: waits on the host: added, because no layer handles borrows  [default]\n  buffered: ");
     EXPECT_LACKS(text, "keep  ");
 }
 

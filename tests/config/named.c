@@ -216,11 +216,12 @@ TEST(named, explain_tells_them) {
     FILE *out = tmpfile();
     EXPECT_OK(strata_config_explain(strategy, out));
     const char *text = read_back(out);
-    EXPECT_CONTAINS(text,
-                    "\npools.weights, a pool: stacks of its own; the layers are the place's in managed, host  [<text>:3:3]\n"
-                    "  keep                       false        default\n"
-                    "\npools.weights.gpu, outermost first\n  retry: {timeout: 0}: added, because the stack has none  [default]\n"
-                    "  auto_growth: cache of scope stream, one instance for each stream  [<text>:4:13]\n");
+    EXPECT_CONTAINS(
+        text,
+        "\npools.weights, a pool: stacks of its own; the layers are the place's in managed, host  [<text>:3:3]\n"
+        "  keep                       false        default\n"
+        "\npools.weights.gpu, outermost first\n  retry: {timeout: 0}: added, because the stack has none  [default]\n  stream_safe: waits on the host: added, because no layer handles borrows  [default]\n"
+        "  auto_growth: cache of scope stream, one instance for each stream  [<text>:4:13]\n");
     EXPECT_CONTAINS(text, "    chunk_size               64MiB        <text>:4:39\n");
     EXPECT_CONTAINS(text, "    alignment                256          --set\n");
     EXPECT_CONTAINS(text, "\npools.weights.pinned, outermost first; one stack serves all streams\n");

@@ -43,7 +43,7 @@ TEST(reclaim, is_said_beside_a_stack_or_in_its_list) {
 }
 
 TEST(reclaim, leaves_the_other_layers_of_a_list_in_their_order) {
-    static const char *const names[] = {"retry", "limit", "fault", "fill", "system"};
+    static const char *const names[] = {"retry", "limit", "fault", "fill", "stream_safe", "system"};
     strata_strategy_t *strategy CLOSED_BY(strategy_gone) = load_text("stack: [limit, fault, fill, retry, system]\n");
     const strata_plan_t *built = plan_of(&strategy->stacks[STRATA_PLACE_GPU], STRATA_PLACE_GPU);
     ASSERT_EQ(built->count, sizeof names / sizeof *names);

@@ -38,6 +38,53 @@ TEST(routers, are_planned_as_a_tree) {
     }
 }
 
+/* The layers of a plan in the order of their numbers; those that were added in brackets. */
+static const char *layers_of(const char *stack) {
+    static char names[256];
+    char text[256];
+    strata_plan_t plan;
+    size_t length = 0;
+    uint32_t number = 0;
+    snprintf(text, sizeof text, "stack: [%s]\n", stack);
+    strata_strategy_t *strategy CLOSED_BY(strategy_gone) = load_text(text);
+    EXPECT_OK(strata_strategy_plan(strategy, STRATA_PLACE_GPU, &plan));
+    for (uint32_t n = 1; n <= plan.count; n++) {
+        const strata_plan_node_t *node = &plan.nodes[n];
+        bool added = node->number == 0;
+        if (!added) EXPECT_EQ(node->number, ++number);
+        if (added) EXPECT_EQ(node->scope, plan.nodes[node->below[0]].scope);
+        length += (size_t)snprintf(names + length, sizeof names - length, added ? "%s(%s)" : "%s%s", n > 1 ? " " : "", node->name);
+    }
+    return names;
+}
+
+TEST(routers, a_branch_that_handles_no_borrows_has_a_stream_safe_above_its_cache_or_source) {
+    EXPECT_STREQ(layers_of("system"), "(stream_safe) system");
+    EXPECT_STREQ(layers_of("stat, trace, bfc, limit, system"), "stat trace (stream_safe) bfc limit system");
+    EXPECT_STREQ(layers_of("stream_safe, limit, system"), "stream_safe limit system");
+    EXPECT_STREQ(layers_of("caching, system"), "caching system");
+    EXPECT_STREQ(layers_of("caching: {streams: ignored}, system"), "(stream_safe) caching system");
+    EXPECT_STREQ(layers_of("limit, cuda_malloc_async"), "limit cuda_malloc_async");
+    EXPECT_STREQ(layers_of("buffered, stream_safe, system"), "(stream_safe) buffered stream_safe system");
+    EXPECT_STREQ(layers_of("fallback: {stacks: [[caching, system], [auto_growth, system], [stream_safe, system], [system]]}"),
+                 "fallback caching system (stream_safe) auto_growth system stream_safe system (stream_safe) system");
+    EXPECT_STREQ(layers_of("stream_safe, fallback: {stacks: [[auto_growth, system], [system]]}"),
+                 "stream_safe fallback auto_growth system system");
+}
+
+/* No path leads to it. */
+TEST(routers, what_is_added_to_a_branch_is_explained_and_cannot_be_set) {
+    strata_strategy_t *strategy CLOSED_BY(strategy_gone) = load_text(
+        "stack: [stat, fallback: {stacks: [[caching, system], [system]]}]\n");
+    FILE *out = tmpfile();
+    EXPECT_OK(strata_config_explain(strategy, out));
+    const char *text = read_back(out);
+    EXPECT_CONTAINS(
+        text, "\n       stream_safe: waits on the host: added, because no layer handles borrows  [default]\n       system: source");
+    EXPECT_LACKS(text, "\n    |  stream_safe");
+    EXPECT_FALSE(strata_strategy_has(strategy, "stream_safe.poll"));
+}
+
 TEST(routers, have_paths_into_their_branches) {
     static const strata_origin_t origin = {.source = STRATA_FROM_COMMAND, .file = "--set"};
     strata_strategy_t *strategy = load_text(by_size);
@@ -157,11 +204,11 @@ TEST(own_stacks, are_of_one_device) {
     const char *text = read_back(out);
     EXPECT_CONTAINS(
         text,
-        "\ngpu:1, a stack of its own, outermost first\n  retry: {timeout: 0}: added, because the stack has none  [default]\n  auto_growth: cache");
+        "\ngpu:1, a stack of its own, outermost first\n  retry: {timeout: 0}: added, because the stack has none  [default]\n  stream_safe: waits on the host: added, because no layer handles borrows  [default]\n  auto_growth: cache");
     EXPECT_CONTAINS(text, "6MiB         --set");
     EXPECT_CONTAINS(
         text,
-        "\nmanaged:1, a stack of its own, outermost first\n  retry: {timeout: 0}: added, because the stack has none  [default]\n  system: source");
+        "\nmanaged:1, a stack of its own, outermost first\n  retry: {timeout: 0}: added, because the stack has none  [default]\n  stream_safe: waits on the host: added, because no layer handles borrows  [default]\n  system: source");
 }
 
 TEST(own_stacks, are_kept_and_replaced_by_what_extends) {

@@ -26,7 +26,7 @@ static const strata_stat_row_t stats[] = {
 /* Returns whether hits skip the layer. The stack then counts all requests that pass here. */
 static bool is_left_out(const strata_layer_t *self) {
     uint64_t route = self->stack->route;
-    while (route && (route & 0xff) != self->number) route >>= 8;
+    while (route && (route & STRATA_ROUTE_MASK) != self->number) route >>= STRATA_ROUTE_BITS;
     return route != 0;
 }
 

@@ -10,7 +10,11 @@
  *
  * In places without an owner stream every user is a borrower, first the stream named at allocate. In a
  * capture frees are kept to its end or, with `reuse_in_capture`, until the owner has joined the
- * borrowers. */
+ * borrowers.
+ *
+ * If no layer of a branch handles borrows, the builder adds this one above the cache or the source, with
+ * `on_host`. The free of a borrowed block then waits on the host and takes no event. Such a layer has no
+ * tables before the first borrow. */
 #include "allocation/domain/layer.h"
 #include "allocation/stack/threads.h"
 #include "allocation/uses/uses.h"
@@ -25,11 +29,14 @@ enum { POLL_STREAM, POLL_BLOCK, POLL_SELDOM };
 enum { GLANCE_FREES = 12, SHARE = 128 };
 #define LITTLE (4ull << 20)
 
-typedef struct stream_safe_options {
+typedef struct strata_stream_safe_options {
     uint32_t event;
     uint32_t poll;
     bool reuse_in_capture;
+    bool on_host; /* set by the builder alone */
 } stream_safe_options_t;
+
+const stream_safe_options_t strata_stream_safe_on_host = {.on_host = true};
 
 static const strata_option_row_t options[] = {
     {"event", STRATA_OPTION_CHOICE, offsetof(stream_safe_options_t, event), "free", 0, 0, "free|use",
@@ -74,8 +81,41 @@ static bool is_captured(const stream_safe_t *self, strata_stream_t stream) {
     return capture != STRATA_CAPTURE_NONE;
 }
 
+/* Returns whether the tables of an `on_host` layer are not made yet. */
+static bool is_empty(const stream_safe_t *self) { return self->uses.stack == NULL; }
+
+/* Host memory is allocated with the locks open, so another thread may make the tables meanwhile. */
+static strata_status_t make_uses(stream_safe_t *self, strata_call_t *call) {
+    strata_uses_t uses;
+    strata_opened_t opened = strata_call_unlock(call);
+    strata_status_t status = strata_uses_init(&uses, self->base.stack, STRATA_USES_ON_HOST);
+    strata_call_lock(call, opened);
+    if (status != STRATA_OK) return status;
+    if (is_empty(self)) {
+        strata_uses_move(&self->uses, &uses);
+        return STRATA_OK;
+    }
+    opened = strata_call_unlock(call);
+    strata_uses_destroy(&uses);
+    strata_call_lock(call, opened);
+    return STRATA_OK;
+}
+
+/* The stack's own stream counts too, because the cache below does not say who owns a block. */
+static strata_status_t note_on_host(stream_safe_t *self, strata_record_t *record, strata_stream_t stream, strata_call_t *call) {
+    uint32_t generation = record->generation;
+    strata_status_t status = is_empty(self) ? make_uses(self, call) : STRATA_OK;
+    if (status == STRATA_OK && record->generation != generation)
+        status = strata_fail(STRATA_E_STALE, 0, "the block was freed while its borrow was noted");
+    if (status == STRATA_OK) status = note(self, record, stream, call->purpose == STRATA_FOR_FIRST_USE);
+    if (status != STRATA_OK) return status;
+    record->attention |= self->base.attention;
+    return STRATA_E_UNSUPPORTED;
+}
+
 static strata_status_t record_stream(strata_layer_t *base, strata_record_t *record, strata_stream_t stream, strata_call_t *call) {
     stream_safe_t *self = (stream_safe_t *)base;
+    if (options_of(self)->on_host) return note_on_host(self, record, stream, call);
     if (is_owner(call->stack, stream)) return STRATA_OK;
     /* An event of a capture would never pass. There the event is taken after the capture, as after a
      * free. */
@@ -88,9 +128,11 @@ static strata_status_t record_stream(strata_layer_t *base, strata_record_t *reco
 }
 
 static strata_status_t erase_stream(strata_layer_t *base, strata_record_t *record, strata_stream_t stream, strata_call_t *call) {
+    stream_safe_t *self = (stream_safe_t *)base;
     (void)call;
-    strata_uses_erase(&((stream_safe_t *)base)->uses, &record->borrows, stream);
-    if (record->borrows == 0) record->attention &= (uint16_t)~base->attention;
+    if (record->borrows) strata_uses_erase(&self->uses, &record->borrows, stream);
+    /* With `on_host` the free takes the slow path even if the borrow was taken back. */
+    if (record->borrows == 0 && !options_of(self)->on_host) record->attention &= (uint16_t)~base->attention;
     return STRATA_OK;
 }
 
@@ -101,9 +143,11 @@ static void go_down(stream_safe_t *self, strata_record_t *record, strata_call_t 
     strata_below_free(record, call);
 }
 
-/* Returns whether each request must poll. */
+/* Returns whether each request must poll. With `on_host` only a poll of the stack finishes frees that a capture
+ * deferred. */
 static bool must_look(const stream_safe_t *self) {
     const strata_uses_t *uses = &self->uses;
+    if (options_of(self)->on_host) return false;
     return uses->mode == STRATA_USES_BY_SEARCH ? uses->kept || uses->joining : strata_uses_may_have_done(uses);
 }
 
@@ -136,6 +180,8 @@ static void free_record(strata_layer_t *base, strata_record_t *record, strata_ca
     strata_freed_t freed = strata_uses_free(&self->uses, record, call);
     if (freed == STRATA_FREED_DONE) go_down(self, record, call);
     if (freed != STRATA_FREED_WAITS) return;
+    /* With `on_host` only a capture defers a free. A stack that shares this layer may end before the capture. */
+    if (options_of(self)->on_host) record->stack = base->stack->number;
     if (self->uses.mode == STRATA_USES_BY_SEARCH) wait_seldom(self, call);
     tell(self);
 }
@@ -176,7 +222,9 @@ static strata_status_t allocate(strata_layer_t *base, const strata_request_t *re
 static void notify(strata_layer_t *base, strata_notice_t *notice, strata_call_t *call) {
     stream_safe_t *self = (stream_safe_t *)base;
     switch (notice->kind) {
-    case STRATA_NOTICE_STREAM_GONE: strata_uses_stream_gone(&self->uses, notice->stream, call); break;
+    case STRATA_NOTICE_STREAM_GONE:
+        if (!is_empty(self)) strata_uses_stream_gone(&self->uses, notice->stream, call);
+        break;
     case STRATA_NOTICE_CAPTURE_BEGIN: strata_uses_capture_begin(&self->uses); break;
     case STRATA_NOTICE_CAPTURE_END:
         (void)finish(self, strata_uses_capture_end(&self->uses, call), call);
@@ -203,6 +251,7 @@ static strata_status_t create(strata_layer_t *base) {
     static const strata_uses_mode_t modes[] = {
         [POLL_STREAM] = STRATA_USES_BY_STREAM, [POLL_BLOCK] = STRATA_USES_BY_BLOCK, [POLL_SELDOM] = STRATA_USES_BY_SEARCH};
     const stream_safe_options_t *o = options_of(self);
+    if (o->on_host) return STRATA_OK;
     strata_status_t status = strata_uses_init(&self->uses, base->stack, modes[o->poll]);
     self->uses.ask_at_free = o->event == EVENT_USE;
     self->uses.reuse = o->reuse_in_capture;
@@ -216,7 +265,7 @@ static strata_status_t validate(strata_layer_t *base) {
     bool told = base->attention == 0 || (base->stack->attention_allocate & base->attention) != 0;
     if (must_look(self) && !told)
         return strata_fail(STRATA_E_CORRUPT, 0, "stream_safe: pending frees, and the stack does not know");
-    return strata_uses_validate(&self->uses, "stream_safe");
+    return is_empty(self) ? STRATA_OK : strata_uses_validate(&self->uses, "stream_safe");
 }
 
 const strata_layer_type_t strata_stream_safe_type = {

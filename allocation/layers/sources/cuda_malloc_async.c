@@ -429,7 +429,7 @@ static strata_status_t create(strata_layer_t *base) {
 /* A free piece of a cache in the same slab may still have the route of the earlier record in its slot. */
 static bool is_ours(const async_layer_t *self, const strata_record_t *record) {
     uint64_t route = record->route;
-    while (route >> 8) route >>= 8;
+    while (route >> STRATA_ROUTE_BITS) route >>= STRATA_ROUTE_BITS;
     bool held = record->state != STRATA_RECORD_UNUSED && record->state != STRATA_RECORD_FREE;
     return held && route == self->base.number;
 }

@@ -107,11 +107,13 @@ static void say_statistics(const table_t *table) {
  * precedes it if there is one. */
 static strata_cell_t layer_name(const strata_group_t *group, uint32_t number, const char *figure) {
     const strata_plan_t *plan = group->plan;
-    if (*group->name) return strata_cell("%.16s %.16s#%u %.24s", group->name, plan->nodes[number].name, (unsigned)number, figure);
+    if (*group->name)
+        return strata_cell("%.16s %.16s#%u %.24s", group->name, plan->nodes[number].name, (unsigned)plan->nodes[number].number,
+                           figure);
     bool twice = false;
     for (uint32_t i = 1; i <= plan->count; i++)
         twice = twice || (i != number && strcmp(plan->nodes[i].name, plan->nodes[number].name) == 0);
-    return twice ? strata_cell("%.24s#%u %.30s", plan->nodes[number].name, (unsigned)number, figure)
+    return twice ? strata_cell("%.24s#%u %.30s", plan->nodes[number].name, (unsigned)plan->nodes[number].number, figure)
                  : strata_cell("%.28s %.30s", plan->nodes[number].name, figure);
 }
 

@@ -1,4 +1,4 @@
-/* The core's own waits, of stacks of which no layer knows borrows, where the device refuses some of them. */
+/* Frees that wait on the host, in stacks in which the strategy names no layer that handles borrows. */
 #include "tests/facade/support/fixture.h"
 
 #define MILLISECOND (1000ull * 1000)
@@ -93,6 +93,59 @@ TEST(facade_host_waits, a_free_leaves_its_borrowers_capture_as_it_is) {
         rig_pass(&rig, 9 * MILLISECOND);
         EXPECT_NE(rig_allocate(&rig, owner, SIZE).ptr, block.ptr);
         EXPECT_OK(strata_validate(rig.s));
+        if (strata_test_has_failed()) FAIL_TEST("%s", stacks[i]);
+    }
+}
+
+/* ---- the layer that the builder adds ---- */
+
+/* It closes no direct way: a borrow concerns its own block alone. */
+TEST(facade_host_waits, a_block_that_nobody_borrowed_is_served_and_freed_directly) {
+    static const char *const stacks[] = {"stack: [auto_growth, system]", "stack: [stat, bfc, system]",
+                                         "stack: [caching: {streams: ignored}, system]"};
+    for (int i = 0; i < 3; i++) {
+        RIG(rig, stacks[i], 0);
+        strata_stream_t owner = rig_stream(&rig);
+        strata_block_t borrowed = rig_allocate(&rig, owner, SIZE), other = rig_allocate(&rig, owner, SIZE);
+        rig_borrow(&rig, borrowed.ref, rig_stream(&rig), MILLISECOND);
+        const strata_stack_t *stack = rig_stack(&rig, owner);
+        const strata_record_t *record = strata_slab_record(&strata_stack_of(strata_ref_home(other.ref))->slab,
+                                                           strata_ref_slot(other.ref));
+        EXPECT_TRUE(stack->hit != NULL);
+        EXPECT_EQ(stack->attention_allocate, 0);
+        EXPECT_TRUE(record->attention == 0 && record->route == stack->route);
+        EXPECT_OK(strata_free(rig.s, other.ref));
+        EXPECT_EQ(rig_figures(&rig).host_waits, 0);
+        EXPECT_OK(strata_free(rig.s, borrowed.ref));
+        EXPECT_EQ(rig_figures(&rig).host_waits, 1);
+        if (strata_test_has_failed()) FAIL_TEST("%s", stacks[i]);
+    }
+}
+
+/* The cache serves all streams, so the stack of one may end while a free of its block is deferred to the end of a capture. */
+TEST(facade_host_waits, a_deferred_free_outlives_the_stack_of_its_stream) {
+    static const char *const stacks[] = {"stack: [bfc, system]", "stack: [caching: {streams: ignored}, system]"};
+    for (int i = 0; i < 2; i++) {
+        RIG(rig, stacks[i], 0);
+        strata_graph_t graph;
+        uint64_t pool = 0;
+        strata_stream_t owner = rig_stream(&rig), captured = rig_stream(&rig);
+        strata_block_t block = rig_allocate(&rig, owner, SIZE);
+        EXPECT_OK(strata_record_stream(rig.s, block.ref, captured));
+        EXPECT_OK(strata_graph_pool_begin(rig.s, rig.gpu, captured, &pool));
+        EXPECT_OK(strata_capture_begin(rig.s, rig.gpu, captured));
+        EXPECT_OK(strata_free(rig.s, block.ref));
+        EXPECT_EQ(rig_figures(&rig).deferred_bytes, block.size);
+        uint32_t count = rig_domain(&rig)->stack_count;
+        EXPECT_OK(strata_stream_forget(rig.s, rig.gpu, owner));
+        EXPECT_EQ(rig_domain(&rig)->stack_count, count - 1);
+        EXPECT_OK(strata_capture_end(rig.s, rig.gpu, captured, &graph));
+        EXPECT_OK(strata_graph_pool_end(rig.s, rig.gpu, pool));
+        EXPECT_OK(strata_graph_pool_remove(rig.s, rig.gpu, pool));
+        (void)strata_domain_poll(rig_domain(&rig), &(strata_pending_t){0});
+        EXPECT_EQ(rig_figures(&rig).deferred_bytes, 0);
+        EXPECT_OK(strata_validate(rig.s));
+        EXPECT_OK(strata_graph_destroy(rig.s, rig.gpu, graph));
         if (strata_test_has_failed()) FAIL_TEST("%s", stacks[i]);
     }
 }

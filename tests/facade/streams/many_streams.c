@@ -120,7 +120,7 @@ TEST(many_streams, a_walk_keeps_the_order_of_making_when_stacks_end) {
 
 static strata_layer_t *layer_of(many_t *many, const char *type) {
     strata_layer_t **shared = rig_domain(&many->rig)->ordinary.shared;
-    for (int i = 0; i <= STRATA_PLAN_NODES; i++)
+    for (int i = 0; i <= STRATA_PLAN_ALL; i++)
         if (shared[i] && strcmp(shared[i]->type->name, type) == 0) return shared[i];
     return NULL;
 }
