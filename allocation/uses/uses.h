@@ -88,7 +88,7 @@ static inline strata_use_t *strata_use_at(const strata_uses_t *uses, uint32_t no
 
 /* No lock is held. Returns E_HOST_MEMORY if there is no host memory. */
 strata_status_t strata_uses_init(strata_uses_t *uses, strata_stack_t *stack, strata_uses_mode_t mode);
-/* Moves uses without entries to an empty owner, in which captures may have begun meanwhile. */
+/* Moves uses without entries to an empty owner, in which captures may already have begun. */
 void strata_uses_move(strata_uses_t *to, const strata_uses_t *from);
 /* Returns E_STRATEGY if an option sets `reuse` in a place whose streams own nothing. */
 strata_status_t strata_uses_check_reuse(bool reuse, strata_place_kind_t place);

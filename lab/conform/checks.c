@@ -310,7 +310,7 @@ static void borrows_are_honoured_or_waited_for(const subject_t *subject) {
     if (at_use) EXPECT_OK(strata_record_stream(rig.s, a.ref, borrower));
     uint64_t done = strata_sim_stream_end(rig.devices[0], borrower);
     EXPECT_OK(strata_free(rig.s, a.ref));
-    /* A layer above that keeps freed blocks puts the wait off with the block, which nobody has meanwhile. */
+    /* A layer above that keeps freed blocks delays the wait. No stream gets the block before it. */
     if (!waited_for || rig_figures(&rig).host_waits == 0) {
         strata_block_t b = rig_allocate(&rig, owner, 50000);
         rig_work(&rig, owner, 1, b.ref);

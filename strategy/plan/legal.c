@@ -22,7 +22,7 @@ strata_scope_t strata_scope_of(const strata_layer_type_t *type, const void *opti
     return STRATA_SCOPE_STREAM;
 }
 
-/* No ref names what is below a cache, so nobody borrows it. */
+/* No ref names memory below a cache, so no stream can borrow it. */
 bool strata_adds_stream_safe(const strata_model_layer_t *layer, bool *handled) {
     const strata_layer_type_t *type = layer->type;
     bool handles = type->gives & STRATA_TRAIT_CROSS_STREAM_SAFE && !ignores_streams(type, layer->options);

@@ -17,9 +17,9 @@ typedef enum strata_clash {
 /* Returns how widely the instances of a layer are shared. That is the type's scope, but a layer that gives single_stream has an
  * instance per stream, unless its option `streams` is `ignored`. If `options` is NULL, the defaults count. */
 strata_scope_t strata_scope_of(const strata_layer_type_t *type, const void *options);
-/* Returns whether the builder adds a stream_safe that waits on the host directly above a layer. That is a cache
- * or a source that handles no borrows with its options. *handled is false at the top of a stack. It is set for the
- * layers below one that handles borrows or keeps them from what is below it. */
+/* Returns true if the builder adds a stream_safe that waits on the host directly above a layer. That is a cache or a source that
+ * handles no borrows with its options. *handled is false at the top of a stack. It becomes true below a layer that handles borrows,
+ * and below a cache. */
 bool strata_adds_stream_safe(const strata_model_layer_t *layer, bool *handled);
 /* Returns the traits above a layer: those that it gives, and those of `below` that it passes on. */
 uint32_t strata_traits_above(const strata_layer_type_t *type, uint32_t below);

@@ -385,7 +385,7 @@ static uint32_t add_node(strata_plan_t *plan, uint32_t above, const strata_plan_
     return plan->count;
 }
 
-/* A stream_safe that is added is shared as widely as what it stands on, so that a hit still needs one lock alone. */
+/* An added stream_safe is shared as widely as the layer below it, so that a hit still takes a single lock. */
 static void fill_plan(const building_t *built, strata_plan_t *plan) {
     uint32_t numbers[STRATA_PLAN_NODES + 1] = {0};
     *plan = (strata_plan_t){.place = built->place, .alignment = built->serves[1]};

@@ -84,7 +84,7 @@ static bool is_captured(const stream_safe_t *self, strata_stream_t stream) {
 /* Returns whether the tables of an `on_host` layer are not made yet. */
 static bool is_empty(const stream_safe_t *self) { return self->uses.stack == NULL; }
 
-/* Host memory is allocated with the locks open, so another thread may make the tables meanwhile. */
+/* Host memory is allocated with the locks open, so another thread may make the tables first. */
 static strata_status_t make_uses(stream_safe_t *self, strata_call_t *call) {
     strata_uses_t uses;
     strata_opened_t opened = strata_call_unlock(call);
@@ -101,7 +101,7 @@ static strata_status_t make_uses(stream_safe_t *self, strata_call_t *call) {
     return STRATA_OK;
 }
 
-/* The stack's own stream counts too, because the cache below does not say who owns a block. */
+/* The stack's own stream counts too, because the cache below does not record owners of blocks. */
 static strata_status_t note_on_host(stream_safe_t *self, strata_record_t *record, strata_stream_t stream, strata_call_t *call) {
     uint32_t generation = record->generation;
     strata_status_t status = is_empty(self) ? make_uses(self, call) : STRATA_OK;
