@@ -72,7 +72,7 @@ static void larger_alignments_are_served_or_refused(const subject_t *subject) {
         if (status == STRATA_E_NO_MEMORY) conform_refused(&rig, options.size + alignment, status);
         bool refused = alignment > 256 && alignment > served;
         if (status != (refused ? STRATA_E_UNSUPPORTED : STRATA_OK))
-            FAIL_TEST("an alignment of %zu was answered %s, and the layers say that they serve up to %" PRIu64 ": %s", alignment,
+            FAIL_TEST("an alignment of %zu returned %s, although the layers declare up to %" PRIu64 ": %s", alignment,
                       strata_status_name(status), served, status == STRATA_OK ? "" : strata_last_error()->text);
         if (status == STRATA_OK) {
             EXPECT_EQ((uintptr_t)b.ptr % alignment, 0);

@@ -31,9 +31,9 @@ static const char *cache_lacks(int check, const strata_layer_type_t *cache) {
     static const int showing[] = {CHECK_a_snapshot_shows_what_is_live, CHECK_addresses_inside_find_their_block,
                                   CHECK_neighbours_and_victims_hold};
     if (!cache->release && is_one_of(check, giving_back, sizeof giving_back / sizeof *giving_back))
-        return "a cache of the stack has no release, and keeps what it got";
+        return "a cache of the stack has no release, so it keeps its memory";
     if (!cache->walk && is_one_of(check, showing, sizeof showing / sizeof *showing))
-        return "a cache of the stack has no walk, and shows no blocks";
+        return "a cache of the stack has no walk, so it shows no blocks";
     return NULL;
 }
 
@@ -78,7 +78,7 @@ void conform_refused(const rig_t *rig, size_t size, strata_status_t status) {
     test_source_fail(0, false, STRATA_OK);
     subject_open(rig->subject, rig->capacity, &fresh);
     strata_status_t again = strata_allocate(fresh.s, fresh.gpu, NULL, size, &block);
-    snprintf(reason, sizeof reason, "a fresh stack serves no %zu bytes either: %.*s", size,
+    snprintf(reason, sizeof reason, "a fresh stack does not serve %zu bytes either: %.*s", size,
              (int)strcspn(strata_last_error()->text, "\n"), strata_last_error()->text);
     rig_close_by_force(&fresh);
     (void)strata_fail_again(&refusal);

@@ -283,7 +283,7 @@ static void run_threads(const subject_t *subject, rig_t *rig, void *(*body)(void
         EXPECT_EQ(pthread_join(threads[i], NULL), 0);
         if (workers[i].beside.refused == 0 || was_mostly_taken(rig, &workers[i].beside, room)) continue;
         conform_refused(rig, workers[i].beside.size, STRATA_E_NO_MEMORY);
-        FAIL_TEST("%u requests of a thread were refused, and nobody had taken most of the device: %s", workers[i].beside.refused,
+        FAIL_TEST("%u requests of a thread were refused while most of the device was free: %s", workers[i].beside.refused,
                   workers[i].beside.first);
     }
 }

@@ -112,7 +112,7 @@ static void attend(pid_t child, int pipe_end, uint64_t limit_ns, told_t *told) {
 static strata_status_t run_check(const check_t *check, const subject_t *subject, uint64_t limit_ns, told_t *told) {
     int ends[2];
     (void)fflush(stdout);
-    if (pipe(ends) != 0) return strata_fail(STRATA_E_IO, 0, "no pipe: %s", strerror(errno));
+    if (pipe(ends) != 0) return strata_fail(STRATA_E_IO, 0, "cannot create a pipe: %s", strerror(errno));
     memset(told, 0, sizeof *told);
     pid_t child = torture_fork();
     if (child == 0) {
@@ -123,7 +123,7 @@ static strata_status_t run_check(const check_t *check, const subject_t *subject,
     (void)close(ends[1]);
     if (child > 0) attend(child, ends[0], limit_ns, told);
     (void)close(ends[0]);
-    return child > 0 ? STRATA_OK : strata_fail(STRATA_E_IO, 0, "no process for a check: %s", strerror(failed));
+    return child > 0 ? STRATA_OK : strata_fail(STRATA_E_IO, 0, "cannot start a process for a check: %s", strerror(failed));
 }
 
 typedef struct count {
@@ -141,12 +141,12 @@ static void tell_failure(const check_t *check, const subject_t *subject, const t
     torture_verdict_t verdict;
     printf("FAIL %s: %s\n%s", subject->name, check->name, told->text);
     if (told->hung) {
-        printf("    did not end within %g s; --limit TIME changes how long a check may take\n", (double)limit_ns / 1e9);
+        printf("    did not end within %g s; --limit TIME changes the limit\n", (double)limit_ns / 1e9);
     } else if (!told->done || !WIFEXITED(told->how)) {
         torture_ended(told->how, 0, &verdict);
         printf("    %s\n", verdict.text);
     }
-    printf("    what is asked: strata conform --explain %s\n", check->name);
+    printf("    to see what it requires: strata conform --explain %s\n", check->name);
 }
 
 static void count_check(const check_t *check, const subject_t *subject, const told_t *told, count_t *count) {
@@ -191,7 +191,8 @@ static strata_status_t check_subject(const subject_t *subject, const drawn_stack
     torture_shared_delete(told, sizeof *told);
     if (left_out)
         printf("skip %s: %u checks: %s\n", subject->name, left_out,
-               subject->may_refuse ? "a layer of the stack is told to refuse requests" : "some memory is not the device's own");
+               subject->may_refuse ? "a layer of the stack is set to refuse requests"
+                                   : "a source of the stack serves memory that is not device memory");
     count->skipped += left_out;
     if (drawn && count->failed > failed) printf("%s was this strategy:\n%s", subject->name, drawn->text);
     return status;
@@ -213,13 +214,13 @@ static strata_status_t check_layer(const strata_layer_type_t *type, count_t *cou
     uint64_t first = (count->arguments->seed - 1) * RANDOM_STACKS + 1;
     for (uint64_t i = first; i < first + RANDOM_STACKS && status == STRATA_OK && !has_hung(count); i++) {
         if (stack_draw(&drawn, i, type)) status = check_subject(&drawn.subject, &drawn, count);
-        else skip(count, type->name, "", "no legal random stack with it was found");
+        else skip(count, type->name, "", "no legal random stack with this layer was found");
     }
     if (has_hung(count))
         printf("stop %s: %d checks did not end within %g s each, so its remaining checks are skipped\n", type->name, HANGS_MOST,
                (double)count->arguments->limit_ns / 1e9);
     if (count->checks > before || status != STRATA_OK) return status;
-    printf("FAIL %s: nothing of it could be checked\n", type->name);
+    printf("FAIL %s: no check could run\n", type->name);
     count->checks++;
     count->failed++;
     return STRATA_OK;
@@ -262,12 +263,12 @@ static int take_limit(const strata_taking_t *taking, const char *value) {
 
 static const strata_option_t options[] = {
     {"--seed", "N", STRATA_ONCE, strata_take_number, offsetof(arguments_t, seed), 1, UINT32_MAX,
-     "other random stacks and requests (1)"},
+     "seed of the random stacks and requests (1)"},
     {"--only", "CHECK", STRATA_ONCE, take_only, 0, 0, 0, "runs only this check; * matches any characters, as in \"the_bottom_*\""},
     {"--limit", "TIME", STRATA_ONCE, take_limit, 0, 0, 0,
      "time limit of one check (5s); a layer that exceeds it three times is not checked further"},
     {"--explain", "CHECK", STRATA_ONCE, strata_take_text, offsetof(arguments_t, explain), 0, 0,
-     "prints what a check does and asks, and checks nothing; all: of every one, as docs/conform.md"},
+     "explains a check and runs none; all prints docs/conform.md"},
     STRATA_OPTIONS_END,
 };
 
@@ -290,7 +291,7 @@ static int run_conform(const strata_command_t *self, int argc, char **argv) {
     int result = strata_options_read(self, &arguments, argc, argv, &objects);
     if (result != STRATA_EXIT_DONE) return result;
     if (arguments.explain) return explain(self, arguments.explain);
-    if (objects == 0) return strata_wrong_usage(self, "which shared object? write one, as in ./libmine.so");
+    if (objects == 0) return strata_wrong_usage(self, "no shared object; write one, such as ./libmine.so");
     conform_seed = arguments.seed - 1;
     for (int i = 0; i < objects; i++) {
         const strata_layer_type_t *const *table;
@@ -308,11 +309,11 @@ const strata_command_t strata_command_conform = {
     .name = "conform",
     .run = run_conform,
     .words = "FILE.so...",
-    .help = "checks the layers of shared objects: the conformance suite, one line a check",
+    .help = "runs the conformance suite on the layers of shared objects",
     .options = options,
     .example = "./libmine.so",
-    .more = "Loads each object, and so runs its code, and checks each of its layers in the stacks where it may stand, on a "
-            "simulated device, with the defaults of its options. What a stack does not serve by its nature is skipped, with the "
-            "reason (docs/conform.md).\n"
+    .more = "Loads each object, which runs its code, and checks its layers in the stacks that may contain them. The device is "
+            "simulated, and all options have their defaults. Prints a line for each check. A check that does not apply to a stack "
+            "is skipped, and its line has the reason (docs/conform.md).\n"
             "\n"
             "Exit status: 0 all checks passed, 1 one failed, 2 the object or its layers cannot be loaded."};

@@ -69,8 +69,8 @@ TEST(conform, tells_what_a_faulty_layer_breaks) {
     EXPECT_GT(lines_with(ran.out, "FAIL forgetful"), 1);
     EXPECT_CONTAINS(ran.out, "ok   partial: random_program\n");
     EXPECT_CONTAINS(ran.out, "FAIL partial: four_threads_at_once\n    ");
-    EXPECT_CONTAINS(ran.out, "    what is asked: strata conform --explain what_threads_freed_is_one_piece_again\n");
-    EXPECT_CONTAINS(ran.out, "requests of a thread were refused, and nobody had taken most of the device: ");
+    EXPECT_CONTAINS(ran.out, "    to see what it requires: strata conform --explain what_threads_freed_is_one_piece_again\n");
+    EXPECT_CONTAINS(ran.out, "requests of a thread were refused while most of the device was free: ");
 }
 
 /* Layers with one fault each, and the check that must find it in at least one stack. */
@@ -143,7 +143,7 @@ TEST(conform, runs_the_checks_that_are_named) {
 TEST(conform, leaves_a_layer_that_hangs_after_three_checks) {
     ran_t ran = run_command("conform --limit 200ms " MODULES "/hanging.so");
     EXPECT_EQ(ran.exit_status, 1);
-    EXPECT_EQ(lines_with(ran.out, "    did not end within 0.2 s; --limit TIME changes how long a check may take"), 3);
+    EXPECT_EQ(lines_with(ran.out, "    did not end within 0.2 s; --limit TIME changes the limit"), 3);
     EXPECT_CONTAINS(ran.out, "stop hanging: 3 checks did not end within 0.2 s each, so its remaining checks are skipped\n");
     EXPECT_EQ(lines_with(ran.out, "FAIL hanging"), 3);
 }
@@ -152,7 +152,8 @@ static const session_t sessions[] = {
     {"skips_what_a_layer_does_not_serve_by_its_nature",
      .runs = {{PATIENT MODULES "/small_only.so", 0,
                .out = {"ok   small_only: thousands_of_blocks_come_and_go\n",
-                       "skip small_only: a_hundred_are_live_at_once: a fresh stack serves no ", " bytes either: ", " 0 failed, "}}}},
+                       "skip small_only: a_hundred_are_live_at_once: a fresh stack does not serve ",
+                       " bytes either: ", " 0 failed, "}}}},
     /* A check that did not come to its end has not passed, whatever the process says. */
     {"tells_of_a_layer_that_ends_its_program_with_success",
      .runs = {{PATIENT MODULES "/quitting.so", 1,

@@ -123,7 +123,7 @@ static inline const char *strata_test_value_text(strata_test_value_t x, char tex
 #define TEST_STATUS_(call, wanted, then)                                                                                           \
     do {                                                                                                                           \
         strata_status_t s_ = (call), w_ = (wanted);                                                                                \
-        TEST_CHECK_(s_ == w_, then, "%s answered %s (%s), not %s", #call, strata_status_name(s_),                                  \
+        TEST_CHECK_(s_ == w_, then, "%s returned %s (%s), not %s", #call, strata_status_name(s_),                                  \
                     s_ == STRATA_OK ? "" : strata_last_error()->text, strata_status_name(w_));                                     \
     } while (0)
 #define EXPECT_OK(call) TEST_STATUS_(call, STRATA_OK, (void)0)

@@ -70,7 +70,7 @@ static void take_back(const strata_leak_t *leak, void *context) {
         EXPECT_OK(strata_free(rig->s, leak->block.ref));
         return;
     }
-    FAIL_TEST("%zu bytes of %s are live, which the rig did not give", leak->requested, leak->tag);
+    FAIL_TEST("%zu bytes of %s are live, but the rig did not allocate them", leak->requested, leak->tag);
 }
 
 void rig_finish(rig_t *rig) {
@@ -103,7 +103,7 @@ bool rig_overlap(const strata_block_t *a, const strata_block_t *b) {
 void rig_expect_served(const rig_t *rig, size_t size, strata_status_t status) {
     if (status == STRATA_OK) return;
     conform_refused(rig, size, status);
-    FAIL_TEST("a request of %zu bytes was answered %s: %s", size, strata_status_name(status), strata_last_error()->text);
+    FAIL_TEST("a request of %zu bytes returned %s: %s", size, strata_status_name(status), strata_last_error()->text);
 }
 
 strata_block_t rig_allocate(rig_t *rig, strata_stream_t stream, size_t size) {

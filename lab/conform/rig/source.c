@@ -51,11 +51,11 @@ static void watch(const strata_request_t *is) {
 
 static strata_status_t source_allocate(strata_layer_t *self, const strata_request_t *request, strata_record_t **record) {
     uint64_t address;
-    if (request->flags & STRATA_NO_GROW) return strata_fail(STRATA_E_NO_MEMORY, 0, "the test's source keeps nothing");
+    if (request->flags & STRATA_NO_GROW) return strata_fail(STRATA_E_NO_MEMORY, 0, "the test source caches no memory");
     uint64_t call = ++calls;
     watch(request);
     if (fail_at != 0 && (call == fail_at || (fail_onward && call > fail_at)))
-        return strata_fail(fail_status, 0, "the test's source fails its call %llu", (unsigned long long)call);
+        return strata_fail(fail_status, 0, "the test source fails its call %llu", (unsigned long long)call);
     strata_opened_t opened = strata_call_unlock(request->call);
     strata_status_t status = strata_layer_get_memory(self, request, request->size, request->alignment, &address);
     strata_call_lock(request->call, opened);
@@ -87,7 +87,7 @@ static void source_destroy(strata_layer_t *self) { strata_layer_each_left(self, 
 const strata_layer_type_t test_source_type = {
     .struct_size = sizeof(strata_layer_type_t),
     .name = "test_source",
-    .doc = "a source that fails on order",
+    .doc = "a source that fails on demand",
     .role = STRATA_SOURCE,
     .scope = STRATA_SCOPE_DEVICE,
     .gives = STRATA_TRAIT_EXACT_SIZE,
