@@ -190,7 +190,7 @@ TEST(habits, sixteen_devices_are_read_and_seventeen_refused) {
     for (uint32_t i = 0; i < 17; i++) events[i] = (made_more_t){ALLOC(0x1000, 1, 0, 1 + i, NULL), .device = i + 1};
     strata_trace_t *trace CLOSED_BY(trace_gone) = NULL;
     expect_refused(made_file(&(made_t){.events = events, .devices = 20}),
-                   "device 17 is one too many: a trace holds 16 devices; record fewer of them");
+                   "device 17 is above the maximum of 16 devices in a trace; record fewer of them");
     events[16].event.action = "snapshot";
     ASSERT_OK(strata_trace_load(made_file(&(made_t){.events = events, .devices = 20}), &trace));
     EXPECT_EQ(trace->count, 16);
@@ -198,7 +198,7 @@ TEST(habits, sixteen_devices_are_read_and_seventeen_refused) {
     events[16].event.action = NULL;
     expect_refused(made_file(&(made_t){
                        .segments = SEGMENTS({0, 0x1000, 512, 0, {{512, 9, "active_allocated"}}}), .events = events, .devices = 17}),
-                   "device 0 is one too many: a trace holds 16 devices");
+                   "device 0 is above the maximum of 16 devices");
 }
 
 /* ---- missing events ---- */

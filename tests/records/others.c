@@ -53,7 +53,7 @@ TEST(profiles, a_real_one_is_read) {
     strata_input_t *input;
     char *text = NULL;
     size_t count = 0;
-    expect_refused(SAMPLE, "no events of a GPU's memory");
+    expect_refused(SAMPLE, "no GPU memory events");
     ASSERT_OK(strata_input_open(SAMPLE, &input));
     EXPECT_OK(strata_input_rest(input, 1 << 20, &text, &count));
     strata_input_close(input);
@@ -67,7 +67,7 @@ TEST(profiles, a_real_one_is_read) {
     EXPECT_EQ(trace->notes.freed_unseen, 0);
 }
 
-TEST(profiles, a_zero_byte_is_refused) { expect_refused(write_file("record", "{}\0", 3), "a zero byte stands in it"); }
+TEST(profiles, a_zero_byte_is_refused) { expect_refused(write_file("record", "{}\0", 3), "the file contains a zero byte"); }
 
 /* ---- RMM ---- */
 
@@ -176,10 +176,10 @@ static const struct {
 } wrong[] = {
     /* torch.profiler. */
     {"{\"schema\":1,\"runs\":[]}", "no list \"traceEvents\""},
-    {PROFILE(""), "no events of a GPU's memory; record it with torch.profiler.profile(profile_memory=True)"},
-    {PROFILE(MEMORY("1", "5", "")), "an event of memory has no Addr"},
-    {PROFILE(MEMORY("true", "5", ON_GPU("1", "0"))), "an event of memory has no ts"},
-    {PROFILE(MEMORY("1", "true", ON_GPU("1", "0"))), "an event of memory has no Bytes"},
+    {PROFILE(""), "no GPU memory events; record it with torch.profiler.profile(profile_memory=True)"},
+    {PROFILE(MEMORY("1", "5", "")), "a memory event has no Addr"},
+    {PROFILE(MEMORY("true", "5", ON_GPU("1", "0"))), "a memory event has no ts"},
+    {PROFILE(MEMORY("1", "true", ON_GPU("1", "0"))), "a memory event has no Bytes"},
     {"{\"traceEvents\":[\n{\"name\":\"x\"},\n{]}", ":3:1: a string is wanted here"},
     {"{\"traceEvents\":[{\"name\":\"x", ":1:1: the string does not end"},
     {"[[[[[[[[[[[[[[[[[[[[1]]]]]]]]]]]]]]]]]]]]", "too deep"},
@@ -207,8 +207,8 @@ static const struct {
     {LINE("allocate", "\"size\":10", REF("0x1") ",\"pointer\":\"0x1\"", "", "\"now\""), ":1:1: the line has no timestamp"},
     /* MiniMalloc. */
     {"lower,upper,size\n3,3,1\n", ":2:3: the buffer ends before it begins"},
-    {"lower,upper,size\n3,x,1\n", ":2:3: \"x\" is no number"},
-    {"lower,begin,upper,size\n", ":1:7: a second column says the same"},
+    {"lower,upper,size\n3,x,1\n", ":2:3: \"x\" is not a number"},
+    {"lower,begin,upper,size\n", ":1:7: a second column has the same meaning"},
     {"lower,upper,size\n1,2\n", ":2:1: 2 fields"},
 };
 

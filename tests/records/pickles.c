@@ -60,7 +60,7 @@ TEST(pickles, every_instruction_but_those_of_plain_data_is_refused_by_name) {
         snprintf(wanted, sizeof wanted, "byte 3: the instruction %s ", refused[i].name);
         expect_refused(pickle(text, sizeof text - 1), wanted);
     }
-    expect_refused(PICKLE("\x80\x04N\xffN."), "byte 3: no pickle has the instruction 0xff");
+    expect_refused(PICKLE("\x80\x04N\xffN."), "byte 3: unknown pickle instruction 0xff");
 }
 
 /* A user's script replaced plain values by NumPy's numbers or an OrderedDict. */
@@ -72,11 +72,11 @@ TEST(pickles, the_class_of_an_object_is_named_with_what_to_do) {
     } files[] = {
 #define ROW(bytes, part) {bytes, sizeof bytes - 1, part}
         ROW("\x80\x04\x8c\x16numpy._core.multiarray\x8c\x06scalar\x93.",
-            "byte 34: the instruction STACK_GLOBAL would run code or make an object of a class, and a snapshot has none of these; it "
+            "byte 34: the instruction STACK_GLOBAL would run code or create an object of a class, which no snapshot needs; it "
             "names numpy._core.multiarray.scalar. Nothing was run; convert NumPy's values by x.item() or int(x) before pickle.dump()"),
         ROW("\x80\x02"
             "cnumpy.core.multiarray\nscalar\n.",
-            "byte 2: the instruction GLOBAL would run code or make an object of a class, and a snapshot has none of these; it names "
+            "byte 2: the instruction GLOBAL would run code or create an object of a class, which no snapshot needs; it names "
             "numpy.core.multiarray.scalar. Nothing was run; convert NumPy's values"),
         ROW("\x80\x04\x8c\x0b"
             "collections\x8c\x0bOrderedDict\x93.",
@@ -89,11 +89,11 @@ TEST(pickles, the_class_of_an_object_is_named_with_what_to_do) {
             "it names builtins.set. Nothing was run; write the file with torch.cuda.memory._dump_snapshot()"),
         ROW("\x80\x02"
             "cnumpy",
-            "has none of these. Nothing was run; write the file with"),
+            "which no snapshot needs. Nothing was run; write the file with"),
         ROW("\x80\x02(\x8c\x01"
             "a\x93.",
-            "has none of these. Nothing was run; write the file with"),
-        ROW("\x80\x02NK\x01\x93.", "has none of these. Nothing was run; write the file with"),
+            "which no snapshot needs. Nothing was run; write the file with"),
+        ROW("\x80\x02NK\x01\x93.", "which no snapshot needs. Nothing was run; write the file with"),
 #undef ROW
     };
     for (size_t i = 0; i < sizeof files / sizeof *files; i++) expect_refused(pickle(files[i].bytes, files[i].count), files[i].part);
@@ -103,25 +103,25 @@ TEST(pickles, a_broken_one_is_refused_at_its_byte) {
     expect_refused(PICKLE("\x80\x01N."), "the protocol of the pickle is not 2 to 5");
     expect_refused(PICKLE("\x80\x06N."), "the protocol of the pickle is not 2 to 5");
     expect_refused(PICKLE("\x80\x04N"), "byte 3: the file ends before its pickle does");
-    expect_refused(PICKLE("\x80\x04NN."), "ends with other than one object");
-    expect_refused(PICKLE("\x80\x04(N."), "ends with other than one object");
-    expect_refused(PICKLE("\x80\x04."), "ends with other than one object");
+    expect_refused(PICKLE("\x80\x04NN."), "does not end with exactly one object");
+    expect_refused(PICKLE("\x80\x04(N."), "does not end with exactly one object");
+    expect_refused(PICKLE("\x80\x04."), "does not end with exactly one object");
     expect_refused(PICKLE("\x80\x04X\xff\xff\xff\xff"
                           "abc."),
                    "byte 2: the file ends within an instruction");
     expect_refused(PICKLE("\x80\x04\x8d\xff\xff\xff\xff\xff\xff\xff\xff."), "byte 2: a text of more than 4 GiB");
-    expect_refused(PICKLE("\x80\x04\x95\x09\0\0\0\0\0\0\0N."), "byte 2: a frame that is longer than the file");
-    expect_refused(PICKLE("\x80\x04h\x05."), "byte 2: a memo that was never made");
+    expect_refused(PICKLE("\x80\x04\x95\x09\0\0\0\0\0\0\0N."), "byte 2: a frame is longer than the file");
+    expect_refused(PICKLE("\x80\x04h\x05."), "byte 2: a memo that was never written");
     expect_refused(PICKLE("\x80\x04Nr\xff\xff\xff\xff."), "byte 3: the number of a memo is too high");
-    expect_refused(PICKLE("\x80\x04\x94."), "byte 2: nothing is there to be remembered");
-    expect_refused(PICKLE("\x80\x04Na."), "byte 3: an item for nothing");
-    expect_refused(PICKLE("\x80\x04NNa."), "byte 4: items for what is no list");
-    expect_refused(PICKLE("\x80\x04](Ns."), "byte 5: an item for nothing");
-    expect_refused(PICKLE("\x80\x04}(Nu."), "byte 5: a name without a value");
-    expect_refused(PICKLE("\x80\x04](Nu."), "byte 5: items for what is no dict");
-    expect_refused(PICKLE("\x80\x04](((ee."), "byte 6: items for what is no list");
+    expect_refused(PICKLE("\x80\x04\x94."), "byte 2: a memo without a value");
+    expect_refused(PICKLE("\x80\x04Na."), "byte 3: an item without a list or dict");
+    expect_refused(PICKLE("\x80\x04NNa."), "byte 4: items for a value that is not a list");
+    expect_refused(PICKLE("\x80\x04](Ns."), "byte 5: an item without a list or dict");
+    expect_refused(PICKLE("\x80\x04}(Nu."), "byte 5: a key without a value");
+    expect_refused(PICKLE("\x80\x04](Nu."), "byte 5: items for a value that is not a dict");
+    expect_refused(PICKLE("\x80\x04](((ee."), "byte 6: items for a value that is not a list");
     expect_refused(PICKLE("\x80\x04]e."), "byte 3: the end of a group that has not begun");
-    expect_refused(PICKLE("\x80\x04N\x86."), "byte 3: a tuple of more than there is");
+    expect_refused(PICKLE("\x80\x04N\x86."), "byte 3: a tuple of more values than are present");
 }
 
 TEST(pickles, depth_is_bounded) {
@@ -130,7 +130,7 @@ TEST(pickles, depth_is_bounded) {
     ASSERT_NE(text, NULL);
     memset(text, '(', DEEP + 2);
     memcpy(text, "\x80\x04", 2);
-    expect_refused(pickle(text, DEEP + 2), "byte 1002: lists and dicts within each other, too deep");
+    expect_refused(pickle(text, DEEP + 2), "byte 1002: lists and dicts are nested too deeply");
     free(text);
 }
 
@@ -139,22 +139,22 @@ TEST(pickles, what_holds_itself_comes_to_an_end) {
     expect_refused(PICKLE("\x80\x04}\x94(\x8c\x08segments]\x94h\x01"
                           "a\x8c\x0d"
                           "device_tracesh\x01u."),
-                   "it is no dict");
-    expect_refused(PICKLE("\x80\x04]\x94h\0a."), "segment 0 of the snapshot: it is no dict");
+                   "it is not a dict");
+    expect_refused(PICKLE("\x80\x04]\x94h\0a."), "segment 0 of the snapshot: it is not a dict");
 }
 
 TEST(pickles, what_is_no_snapshot_is_refused) {
-    expect_refused(PICKLE("\x80\x04N."), "the pickle is no memory snapshot");
+    expect_refused(PICKLE("\x80\x04N."), "the pickle is not a memory snapshot");
     expect_refused(PICKLE("\x80\x04}."), "it has no list \"segments\" or \"device_traces\"");
     expect_refused(PICKLE("\x80\x04}(\x8c\x08segmentsK\x05u."), "it has no list \"segments\"");
     expect_refused(PICKLE("\x80\x04}(\x8c\x08segments]\x8c\x0d"
                           "device_traces](K\x05"
                           "eu."),
-                   "its events are no list");
+                   "its events are not a list");
     expect_refused(PICKLE("\x80\x04}(\x8c\x08segments]\x8c\x0d"
                           "device_traces](](K\x05"
                           "eeu."),
-                   "event 0 of the snapshot: it is no dict");
+                   "event 0 of the snapshot: it is not a dict");
     expect_refused(PICKLE("\x80\x04}(\x8c\x08segments]\x8c\x0d"
                           "device_traces](](}eeu."),
                    "event 0 of the snapshot: it has no action");

@@ -37,11 +37,11 @@ static const struct {
 } wrong[] = {
     /* Headers. */
     {"", 1, 1, "the header is missing; write op,id,size,stream,time_us"},
-    {"# strata-trace 2\n" HEADER, 1, 16, "version \"2\" of the format is not known; write # strata-trace 1"},
+    {"# strata-trace 2\n" HEADER, 1, 16, "unknown version \"2\" of the format; write # strata-trace 1"},
     {"# made by hand\n" HEADER, 1, 1, "a comment; write # strata-trace 1"},
     {"# strata-trace 1\n", 2, 1, "the header is missing"},
     {"op,id,size,stream\n", 1, 1, "column \"time_us\" is missing"},
-    {"op,id,size,stream,time_us,size\n", 1, 27, "column \"size\" stands twice; write it once"},
+    {"op,id,size,stream,time_us,size\n", 1, 27, "column \"size\" occurs twice; write it once"},
     {"op,id,size,stream,time_us,sise\n", 1, 27, "unknown column \"sise\"; write one of op, id, size"},
     {"# strata-trace 1\nop,id,size,stream,time_us,\n", 2, 27, "unknown column \"\""},
     /* Columns are counted in characters, quotes and the text between them too. The UTF-8 mark is none. */
@@ -114,9 +114,9 @@ static const struct {
     {HEADER "alloc,1,8,0,5\nalloc,2,8,0,4\n", 3, 13, "time_us falls from 5 to 4; sort the rows by time"},
     /* Pools that do not pair. */
     {WIDE "pool_begin,,,0,0,,,7,,,,,\npool_end,,,0,0,,,8,,,,,\n", 3, 18,
-     "pool_end of pool 8, which stream 0 has not begun; write its pool_begin first"},
-    {WIDE "pool_begin,,,0,0,,,7,,,,,\npool_end,,,1,0,,,7,,,,,\n", 3, 18, "which stream 1 has not begun"},
-    {WIDE "pool_begin,,,0,0,,,7,,,,,\npool_end,,,0,0,,,7,,,,,\npool_end,,,0,0,,,7,,,,,\n", 4, 18, "has not begun"},
+     "pool_end of pool 8, which is not open on stream 0; write its pool_begin first"},
+    {WIDE "pool_begin,,,0,0,,,7,,,,,\npool_end,,,1,0,,,7,,,,,\n", 3, 18, "which is not open on stream 1"},
+    {WIDE "pool_begin,,,0,0,,,7,,,,,\npool_end,,,0,0,,,7,,,,,\npool_end,,,0,0,,,7,,,,,\n", 4, 18, "is not open"},
     /* Sums that overflow. */
     {WIDE "work,,0,0,0,,,,,,,1000000000000000,\nwork,,0,0,1,,,,,,,1,\n", 3, 19, "the dur_us of all kernels add up"},
     /* Kernels of two durations. */
@@ -130,9 +130,9 @@ static const struct {
     /* Names of streams. */
     {NAMED "alloc,1,8,5,0,0,,copy0\nfree,1,,5,1,0,,copy1\n", 3, 16,
      "stream 5 is \"copy1\" here and \"copy0\" above; give each stream one name"},
-    {NAMED "step,,,,0,,,copy0\n", 2, 13, "a name of a stream in a row without one; leave it empty"},
-    {NAMED "sync,,,all,0,,,copy0\n", 2, 16, "a name of a stream in a row without one"},
-    {NAMED "release,,,,0,,,copy0\n", 2, 16, "a name of a stream in a row without one"},
+    {NAMED "step,,,,0,,,copy0\n", 2, 13, "a stream name in a row without a stream; leave it empty"},
+    {NAMED "sync,,,all,0,,,copy0\n", 2, 16, "a stream name in a row without a stream"},
+    {NAMED "release,,,,0,,,copy0\n", 2, 16, "a stream name in a row without a stream"},
     /* A second name is refused, also one that begins as the first. */
     {NAMED "alloc,1,8,5,0,0,,copy\nalloc,2,8,5,0,0,,copy0\n", 3, 18, "give each stream one name"},
     {NAMED "alloc,1,8,5,0,0,,copy0\nalloc,2,8,5,0,0,,copy\n", 3, 18, "give each stream one name"},
@@ -179,7 +179,7 @@ TEST(trace, refuses_wrong_optional_fields) {
 TEST(trace, refuses_pools_that_do_not_pair) {
     char text[4096] = WIDE;
     for (int i = 0; i < 17; i++) strcat(text, "pool_begin,,,3,0,,,7,,,,,\n");
-    expect_text_refused(text, 18, 20, "stream 3 has begun 16 pools and ended none of them, the most; write their pool_end first");
+    expect_text_refused(text, 18, 20, "stream 3 has 16 open pools, the maximum; write their pool_end first");
 }
 
 TEST(trace, refuses_sums_that_overflow) {

@@ -32,8 +32,8 @@ strata_status_t strata_gathered_device(strata_gathered_t *gathered, uint64_t ord
     }
     if (found == STRATA_TRACE_DEVICES)
         return strata_fail(STRATA_E_FORMAT, 0,
-                           "%s: device %" PRIu64 " is one too many: a trace holds %d devices; record fewer of them", gathered->path,
-                           ordinal, STRATA_TRACE_DEVICES);
+                           "%s: device %" PRIu64 " is above the maximum of %d devices in a trace; record fewer of them",
+                           gathered->path, ordinal, STRATA_TRACE_DEVICES);
     gathered->known_devices |= 1u << found;
     gathered->ordinals[found] = ordinal;
     gathered->notes.renumbered += found != ordinal;

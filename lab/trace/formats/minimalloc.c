@@ -52,7 +52,8 @@ static strata_status_t read_header(plan_t *plan) {
         int field = which(plan->lines.fields[i], &inclusive);
         if (field == FIELDS) continue;
         if (plan->at[field] != NOWHERE)
-            return strata_lines_wrong(&plan->lines, plan->lines.columns[i], "a second column says the same; write one of them");
+            return strata_lines_wrong(&plan->lines, plan->lines.columns[i],
+                                      "a second column has the same meaning; write only one of them");
         plan->at[field] = i;
         if (field == UPPER) plan->inclusive = inclusive;
     }
@@ -64,7 +65,7 @@ static strata_status_t read_header(plan_t *plan) {
 static strata_status_t number(const plan_t *plan, int field, uint64_t *value) {
     const char *text = plan->lines.fields[plan->at[field]];
     if (strata_parse_whole(text, value) && *value <= STRATA_TRACE_TIME_MAX) return STRATA_OK;
-    return strata_lines_wrong(&plan->lines, plan->lines.columns[plan->at[field]], "\"%s\" is no number from 0 to 10^15",
+    return strata_lines_wrong(&plan->lines, plan->lines.columns[plan->at[field]], "\"%s\" is not a number from 0 to 10^15",
                               strata_shown(text).text);
 }
 

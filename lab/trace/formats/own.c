@@ -67,7 +67,7 @@ static strata_status_t read_columns(own_t *reader) {
             return unknown_column(lines, i);
         }
         if (seen[column])
-            return strata_lines_wrong(lines, lines->columns[i], "column \"%s\" stands twice; write it once", lines->fields[i]);
+            return strata_lines_wrong(lines, lines->columns[i], "column \"%s\" occurs twice; write it once", lines->fields[i]);
         seen[column] = true;
         reader->field_of[column] = (uint8_t)i;
     }
@@ -94,8 +94,7 @@ static strata_status_t read_header(own_t *reader) {
     strata_status_t status = next_line(lines, &end);
     if (status == STRATA_OK && !end && lines->text[0] == '#') {
         if (strncmp(lines->text, mark, strlen(mark)) == 0 && strcmp(lines->text + strlen(mark), "1") != 0)
-            return strata_lines_wrong(lines, (uint32_t)sizeof mark,
-                                      "version \"%s\" of the format is not known; write # strata-trace 1",
+            return strata_lines_wrong(lines, (uint32_t)sizeof mark, "unknown version \"%s\" of the format; write # strata-trace 1",
                                       strata_shown(lines->text + strlen(mark)).text);
         if (strncmp(lines->text, mark, strlen(mark)) != 0)
             return strata_lines_wrong(lines, 1, "a comment; write # strata-trace 1 or the header here");
@@ -229,7 +228,7 @@ static strata_status_t read_stream_name(const own_t *reader, strata_trace_record
     record->stream_name = reader->value[STRATA_COLUMN_stream_name];
     bool none = record->op == STRATA_TRACE_step || record->op == STRATA_TRACE_release || record->all_streams;
     if (none && *record->stream_name)
-        return WRONG(reader, STRATA_COLUMN_stream_name, "a name of a stream in a row without one; leave it empty");
+        return WRONG(reader, STRATA_COLUMN_stream_name, "a stream name in a row without a stream; leave it empty");
     if (strlen(record->stream_name) < STRATA_TRACE_TAG_BYTES) return STRATA_OK;
     return WRONG(reader, STRATA_COLUMN_stream_name, "the name is longer than %d bytes; write a shorter one",
                  STRATA_TRACE_TAG_BYTES - 1);

@@ -127,7 +127,7 @@ static strata_status_t push_items(strata_pickle_t *p, strata_pickle_kind_t kind,
 }
 
 static strata_status_t push_tuple(strata_pickle_t *p, size_t count) {
-    if (above_mark(p) < count) return wrong(p, "a tuple of more than there is");
+    if (above_mark(p) < count) return wrong(p, "a tuple of more values than are present");
     return push_items(p, STRATA_PICKLE_TUPLE, p->height - count);
 }
 
@@ -179,8 +179,9 @@ static strata_status_t push_real(strata_pickle_t *p) {
 static strata_status_t put_into(strata_pickle_t *p, strata_pickle_kind_t kind, size_t from) {
     size_t count = p->height - from;
     if (from == 0 || p->stack[from - 1].kind != kind || (p->mark_count && p->marks[p->mark_count - 1] == from))
-        return wrong(p, kind == STRATA_PICKLE_LIST ? "items for what is no list" : "items for what is no dict");
-    if (kind == STRATA_PICKLE_DICT && count % 2) return wrong(p, "a name without a value");
+        return wrong(p,
+                     kind == STRATA_PICKLE_LIST ? "items for a value that is not a list" : "items for a value that is not a dict");
+    if (kind == STRATA_PICKLE_DICT && count % 2) return wrong(p, "a key without a value");
     items_t *items = p->stack[from - 1].items;
     if (count > items->capacity - items->count) {
         size_t larger = items->count + count > items->capacity * 2 ? items->count + count : items->capacity * 2;
@@ -197,7 +198,7 @@ static strata_status_t put_into(strata_pickle_t *p, strata_pickle_kind_t kind, s
 }
 
 static strata_status_t put_few(strata_pickle_t *p, strata_pickle_kind_t kind, size_t count) {
-    if (above_mark(p) < count + 1) return wrong(p, "an item for nothing");
+    if (above_mark(p) < count + 1) return wrong(p, "an item without a list or dict");
     return put_into(p, kind, p->height - count);
 }
 
@@ -220,7 +221,7 @@ static strata_status_t tuple_of_mark(strata_pickle_t *p) {
 }
 
 static strata_status_t push_mark(strata_pickle_t *p) {
-    if (p->mark_count == MARKS) return wrong(p, "lists and dicts within each other, too deep");
+    if (p->mark_count == MARKS) return wrong(p, "lists and dicts are nested too deeply");
     p->marks[p->mark_count++] = p->height;
     return STRATA_OK;
 }
@@ -229,7 +230,7 @@ static strata_status_t push_mark(strata_pickle_t *p) {
 
 /* A pickle numbers its memo entries in turn. A number above those that the file can have made is hostile. */
 static strata_status_t remember(strata_pickle_t *p, uint64_t number) {
-    if (above_mark(p) == 0) return wrong(p, "nothing is there to be remembered");
+    if (above_mark(p) == 0) return wrong(p, "a memo without a value");
     if (number > p->at) return wrong(p, "the number of a memo is too high");
     strata_status_t status = grow(p, &p->memo, &p->memo_capacity, number + 1);
     if (status != STRATA_OK) return status;
@@ -248,7 +249,7 @@ static strata_status_t recall(strata_pickle_t *p, unsigned width) {
     uint64_t number = 0;
     strata_status_t status = get_number(p, width, &number);
     if (status != STRATA_OK) return status;
-    if (number >= p->memo_count || p->memo[number].kind == STRATA_PICKLE_ABSENT) return wrong(p, "a memo that was never made");
+    if (number >= p->memo_count || p->memo[number].kind == STRATA_PICKLE_ABSENT) return wrong(p, "a memo that was never written");
     return push(p, p->memo[number]);
 }
 
@@ -257,7 +258,7 @@ static strata_status_t recall(strata_pickle_t *p, unsigned width) {
 static strata_status_t frame(strata_pickle_t *p) {
     uint64_t length = 0;
     strata_status_t status = get_number(p, 8, &length);
-    if (status == STRATA_OK && length > p->count - p->at) return wrong(p, "a frame that is longer than the file; copy it again");
+    if (status == STRATA_OK && length > p->count - p->at) return wrong(p, "a frame is longer than the file; copy the file again");
     return status;
 }
 
@@ -295,12 +296,12 @@ static strata_status_t refuse(const strata_pickle_t *p, unsigned char opcode) {
     const strata_pickle_word_t *word = strata_pickle_word(opcode);
     char imported[168];
     if (!word)
-        return strata_fail(STRATA_E_FORMAT, 0, "%s: byte %zu: no pickle has the instruction 0x%02x", p->path, p->opcode_at, opcode);
+        return strata_fail(STRATA_E_FORMAT, 0, "%s: byte %zu: unknown pickle instruction 0x%02x", p->path, p->opcode_at, opcode);
     imported_name(p, opcode, imported, sizeof imported);
     return strata_fail(STRATA_E_FORMAT, 0, "%s: byte %zu: the instruction %s %s%s%s. Nothing was run; %s", p->path, p->opcode_at,
                        word->name,
-                       word->calls ? "would run code or make an object of a class, and a snapshot has none of these"
-                                   : "is not needed for the plain data of a snapshot, and is not known here",
+                       word->calls ? "would run code or create an object of a class, which no snapshot needs"
+                                   : "is not needed for the plain data of a snapshot and is not supported",
                        *imported ? "; it names " : "", imported, remedy(imported));
 }
 
@@ -344,14 +345,14 @@ static strata_status_t step(strata_pickle_t *p, unsigned char opcode) {
 }
 
 static strata_status_t run(strata_pickle_t *p) {
-    if (p->count < 2 || p->bytes[0] != 0x80) return wrong(p, "no pickle of protocol 2 to 5 begins here");
+    if (p->count < 2 || p->bytes[0] != 0x80) return wrong(p, "not a pickle of protocol 2 to 5");
     if (p->bytes[1] < FIRST_PROTOCOL || p->bytes[1] > LAST_PROTOCOL) return wrong(p, "the protocol of the pickle is not 2 to 5");
     for (p->at = 2; p->at < p->count;) {
         p->opcode_at = p->at;
         unsigned char opcode = p->bytes[p->at++];
         if (opcode == '.') {
             if (p->height == 1 && p->mark_count == 0) return STRATA_OK;
-            return wrong(p, "the pickle ends with other than one object");
+            return wrong(p, "the pickle does not end with exactly one object");
         }
         strata_status_t status = step(p, opcode);
         if (status != STRATA_OK) return status;

@@ -69,7 +69,7 @@ static const char *read_arg(void *context, strata_json_slice_t name, strata_json
 
 static const char *add_moment(profile_t *profile, const event_t *event, const args_t *args) {
     uint32_t device;
-    if (profile->count == STRATA_TRACE_EVENTS) return "more events of memory than a trace can hold";
+    if (profile->count == STRATA_TRACE_EVENTS) return "more memory events than a trace can hold";
     if (profile->count == profile->capacity) {
         size_t larger = profile->capacity * 2 + 1024;
         moment_t *grown = strata_host_resize(profile->moments, larger, sizeof *grown);
@@ -80,7 +80,8 @@ static const char *add_moment(profile_t *profile, const event_t *event, const ar
         profile->moments = grown;
         profile->capacity = larger;
     }
-    if (strata_gathered_device(profile->gathered, args->device, &device) != STRATA_OK) return "memory events of a 17th device";
+    if (strata_gathered_device(profile->gathered, args->device, &device) != STRATA_OK)
+        return "memory events of more than 16 devices";
     if (args->has_reserved) profile->reserved[device] = strata_max(profile->reserved[device], args->reserved);
     profile->moments[profile->count] = (moment_t){.time_ns = event->time_ns,
                                                   .address = args->address,
@@ -98,14 +99,14 @@ static const char *read_memory(const event_t *event) {
     profile_t *profile = event->profile;
     args_t args = {.bytes = 0};
     strata_json_scan_t scan = profile->scan;
-    if (!event->args.at || !strata_json_value(&scan, event->args.at, read_arg, &args)) return "an event of memory has no args";
+    if (!event->args.at || !strata_json_value(&scan, event->args.at, read_arg, &args)) return "a memory event has no args";
     if (args.has_type && args.type == CPU) {
         profile->gathered->notes.other_memory++;
         return NULL;
     }
-    if (!args.has_bytes) return "an event of memory has no Bytes";
-    if (!args.has_address && event->kind == KIND_MEMORY) return "an event of memory has no Addr; PyTorch writes it since 1.13";
-    if (!event->has_time) return "an event of memory has no ts";
+    if (!args.has_bytes) return "a memory event has no Bytes";
+    if (!args.has_address && event->kind == KIND_MEMORY) return "a memory event has no Addr; PyTorch writes it since 1.13";
+    if (!event->has_time) return "a memory event has no ts";
     if (!args.has_device) args.device = 0;
     return add_moment(profile, event, &args);
 }
@@ -166,7 +167,7 @@ static strata_status_t tell(profile_t *profile) {
 
 static strata_status_t parse(profile_t *profile, const char *text, size_t count) {
     const char *path = profile->gathered->path;
-    if (strlen(text) != count) return strata_fail(STRATA_E_FORMAT, 0, "%s: a zero byte stands in it; JSON is text", path);
+    if (strlen(text) != count) return strata_fail(STRATA_E_FORMAT, 0, "%s: the file contains a zero byte, but JSON is text", path);
     profile->scan = (strata_json_scan_t){.begin = text, .loose = true};
     strata_json_scan_t scan = profile->scan;
     scan.within = "traceEvents";
@@ -178,12 +179,12 @@ static strata_status_t parse(profile_t *profile, const char *text, size_t count)
     unsigned line = end || cut_off ? 0 : strata_json_line(&scan);
     if (line) return strata_fail_at(STRATA_E_FORMAT, line, 1, "%s:%u:1: %s", path, line, scan.wrong);
     if (!profile->has_events && *from != '[')
-        return strata_fail(STRATA_E_FORMAT, 0, "%s: the JSON has no list \"traceEvents\", so it is no trace of torch.profiler",
+        return strata_fail(STRATA_E_FORMAT, 0, "%s: the JSON has no list \"traceEvents\", so it is not a trace of torch.profiler",
                            path);
     if (profile->count > 0) return STRATA_OK;
-    return strata_fail(
-        STRATA_E_FORMAT, 0,
-        "%s: the profile has no events of a GPU's memory; record it with torch.profiler.profile(profile_memory=True)", path);
+    return strata_fail(STRATA_E_FORMAT, 0,
+                       "%s: the profile has no GPU memory events; record it with torch.profiler.profile(profile_memory=True)",
+                       path);
 }
 
 static strata_status_t gather(strata_gathered_t *gathered, strata_input_t *input) {

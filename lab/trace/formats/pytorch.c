@@ -143,7 +143,7 @@ static action_t action_of(const value_t *word) {
 static strata_status_t read_entry(snapshot_t *s, size_t index, const value_t *value, entry_t *entry) {
     *entry = (entry_t){.action = ACTION_UNKNOWN};
     bool address = false, size = false, action = false, stream = true;
-    if (value->kind != STRATA_PICKLE_DICT) return wrong(s, "event", index, "it is no dict");
+    if (value->kind != STRATA_PICKLE_DICT) return wrong(s, "event", index, "it is not a dict");
     for (size_t i = 0; i < value->items->count; i += 2) {
         const value_t *name = &value->items->all[i], *member = name + 1;
         if (strata_pickle_is(name, "action")) {
@@ -166,7 +166,7 @@ static strata_status_t read_entry(snapshot_t *s, size_t index, const value_t *va
     if (!action) return wrong(s, "event", index, "it has no action");
     bool bare = entry->action == ACTION_OTHER || entry->action == ACTION_UNKNOWN;
     if (!bare && !size) return wrong(s, "event", index, "it has no size");
-    if (!bare && !stream) return wrong(s, "event", index, "its stream is no number");
+    if (!bare && !stream) return wrong(s, "event", index, "its stream is not a number");
     if (!bare && !address && entry->action != ACTION_OOM) return wrong(s, "event", index, "it has no address");
     return STRATA_OK;
 }
@@ -286,7 +286,7 @@ static strata_status_t begin_devices(snapshot_t *s, const value_t *traces) {
     for (size_t i = 0; i < count && status == STRATA_OK; i++) {
         const value_t *events = &traces->items->all[i];
         bool used = false;
-        if (!is_list(events)) return wrong(s, "device", i, "its events are no list");
+        if (!is_list(events)) return wrong(s, "device", i, "its events are not a list");
         status = visit(s);
         if (status == STRATA_OK) status = look_ahead(s, events, &used);
         if (status != STRATA_OK || !used) continue;
@@ -342,8 +342,8 @@ static strata_status_t read_block(snapshot_t *s, size_t index, const value_t *bl
     uint64_t bytes = 0;
     strata_status_t status = visit(s);
     if (status != STRATA_OK) return status;
-    if (!number(&size, &bytes)) return wrong(s, "segment", index, "a block of it has no size");
-    if (state.kind != STRATA_PICKLE_TEXT) return wrong(s, "segment", index, "a block of it has no state");
+    if (!number(&size, &bytes)) return wrong(s, "segment", index, "one of its blocks has no size");
+    if (state.kind != STRATA_PICKLE_TEXT) return wrong(s, "segment", index, "one of its blocks has no state");
     uint64_t expected = at->address;
     (void)bits(&address, &at->address);
     at->size = requested(block, bytes, &frames);
@@ -362,7 +362,7 @@ static strata_status_t read_segment(snapshot_t *s, size_t index, const value_t *
     uint64_t bytes = 0;
     strata_status_t status = visit(s);
     if (status != STRATA_OK) return status;
-    if (segment->kind != STRATA_PICKLE_DICT) return wrong(s, "segment", index, "it is no dict");
+    if (segment->kind != STRATA_PICKLE_DICT) return wrong(s, "segment", index, "it is not a dict");
     if (!bits(&address, &at.address)) return wrong(s, "segment", index, "it has no address");
     if (!number(&size, &bytes)) return wrong(s, "segment", index, "it has no total_size");
     if (!is_list(&blocks)) return wrong(s, "segment", index, "it has no list of blocks");
@@ -397,10 +397,11 @@ static strata_status_t read_root(snapshot_t *s, const value_t *root) {
     value_t segments = strata_pickle_member(root, "segments"), traces = strata_pickle_member(root, "device_traces");
     value_t annotations = strata_pickle_member(root, "external_annotations");
     if (!is_list(&segments) && !is_list(&traces))
-        return strata_fail(STRATA_E_FORMAT, 0,
-                           "%s: the pickle is no memory snapshot: it has no list \"segments\" or \"device_traces\"; write it with "
-                           "torch.cuda.memory._dump_snapshot()",
-                           s->gathered->path);
+        return strata_fail(
+            STRATA_E_FORMAT, 0,
+            "%s: the pickle is not a memory snapshot: it has no list \"segments\" or \"device_traces\"; write it with "
+            "torch.cuda.memory._dump_snapshot()",
+            s->gathered->path);
     strata_status_t status = read_traces(s, &traces, &annotations);
     return status == STRATA_OK ? read_segments(s, &segments) : status;
 }

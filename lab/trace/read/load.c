@@ -156,8 +156,8 @@ static strata_status_t begin_pool(loader_t *loader, const strata_trace_record_t 
     begun_t *begun = &loader->begun[event->stream];
     if (begun->count == STRATA_TRACE_BEGUN)
         return wrong(loader, record->line, STRATA_COLUMN_pool,
-                     "stream %llu has begun %d pools and ended none of them, the most; write their pool_end first",
-                     (unsigned long long)record->stream, STRATA_TRACE_BEGUN);
+                     "stream %llu has %d open pools, the maximum; write their pool_end first", (unsigned long long)record->stream,
+                     STRATA_TRACE_BEGUN);
     begun->pools[begun->count++] = event->pool;
     return STRATA_OK;
 }
@@ -168,7 +168,7 @@ static strata_status_t end_pool(loader_t *loader, const strata_trace_record_t *r
     while (at > 0 && begun->pools[at - 1] != event->pool) at--;
     if (at == 0)
         return wrong(loader, record->line, STRATA_COLUMN_pool,
-                     "pool_end of pool %llu, which stream %llu has not begun; write its pool_begin first",
+                     "pool_end of pool %llu, which is not open on stream %llu; write its pool_begin first",
                      (unsigned long long)record->pool, (unsigned long long)record->stream);
     for (begun->count--; at <= begun->count; at++) begun->pools[at - 1] = begun->pools[at];
     return STRATA_OK;
