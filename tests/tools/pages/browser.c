@@ -72,8 +72,8 @@ TEST(browser, shows_the_figures) {
     snprintf(headline, sizeof headline, "<h1>strata used the least memory at equal run time: peak %s GiB, ", used[1]);
     EXPECT_CONTAINS(dom, headline);
     EXPECT_CONTAINS(dom, "<code>strata stats --device sim:h100 --strategy strata ");
-    EXPECT_CONTAINS(dom, "freed and waiting for other streams");
-    EXPECT_CONTAINS(dom, "No request failed for memory.");
+    EXPECT_CONTAINS(dom, "freed but still in use by other streams");
+    EXPECT_CONTAINS(dom, "No request failed for lack of memory.");
     EXPECT_CONTAINS(dom, "<th scope=\"row\">waits between calls</th>");
 }
 
@@ -92,7 +92,7 @@ TEST(browser, shows_what_reserves_nothing) {
     write_text("empty.csv", "op,id,size,stream,time_us\nalloc,1,0,0,0\n");
     run_well("report --device sim:h100 --strategy system -o page.html empty.csv");
     char *dom CLOSED_BY(text_gone) = expect_shown("page.html");
-    EXPECT_CONTAINS(dom, "reserves nothing of a device");
+    EXPECT_CONTAINS(dom, "reserves no device memory");
 }
 
 /* Names that would be markup, in a label and a tag. */
@@ -137,7 +137,7 @@ static const char hands[] =
     "const axis = document.querySelector('#timeline select'); axis.selectedIndex = 1; axis.dispatchEvent(new Event('change')); drawTimeline();\n"
     "timeline.cursor = 4000; drawTimeline(); hold('rows', /^rows? [3-4],[0-9]+/.test(timeline.readout.textContent));\n"
     "const map = maps[1]; map.canvas.dispatchEvent(new KeyboardEvent('keydown', { key: 'ArrowRight', cancelable: true }));\n"
-    "hold('block', /asked for .*allocated at row/.test(map.readout.textContent));\n"
+    "hold('block', /requested .*allocated at row/.test(map.readout.textContent));\n"
     "document.getElementById('theme').click(); document.getElementById('theme').click(); hold('dark', document.documentElement.dataset.theme === 'dark');\n"
     "const swap = document.querySelectorAll('#difference select'); swap[0].selectedIndex = 1; swap[0].dispatchEvent(new Event('change'));\n"
     "hold('difference', state.a === 1 && document.querySelectorAll('#difference td').length === 0);\n"

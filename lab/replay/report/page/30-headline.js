@@ -27,16 +27,16 @@ function verdictWords(trace) {
 /* Explains a strategy's reserved bytes by the contents of its chunks at the peak. */
 function whyWords(run) {
   const held = heldAtPeak(run), all = held.live + held.waiting + held.free + held.pool;
-  if (!all) return `${run.label} reserves nothing of a device.`;
+  if (!all) return `${run.label} reserves no device memory.`;
   const share = (value) => `${bytes(value)} (${part(value / all)})`, parts = [`${share(held.live)} live`];
-  if (held.waiting) parts.push(`${share(held.waiting)} freed and waiting for other streams`);
+  if (held.waiting) parts.push(`${share(held.waiting)} freed but still in use by other streams`);
   parts.push(`${share(held.free)} free`);
   if (held.pool) parts.push(`${share(held.pool)} in a pool of the driver`);
-  return `${run.label} holds ${bytes(all)} where it reserves most: ${parts.join(", ")}.`;
+  return `${run.label} holds ${bytes(all)} at its peak: ${parts.join(", ")}.`;
 }
 
 function failureWords(figures) {
-  const others = figures.failed_operations - figures.oom_count, memory = `${count(figures.oom_count)} requests fail for memory`;
+  const others = figures.failed_operations - figures.oom_count, memory = `${count(figures.oom_count)} requests fail for lack of memory`;
   if (!others) return memory;
   return figures.oom_count ? `${memory}, ${count(others)} operations for other reasons` : `${count(others)} operations fail`;
 }
@@ -53,15 +53,15 @@ function renderHeadline() {
     rest && element("p", null, rest),
     failed.length > 0 && element("p", { class: "alarm" }, failed.map((run) =>
       `${run.label}: ${failureWords(run.figures)}.`).join(" ")),
-    failed.length > 0 && failed.length < runs.length && element("p", { class: "note" }, "A run that refuses requests does less: its other figures are those of a smaller "
+    failed.length > 0 && failed.length < runs.length && element("p", { class: "note" }, "A run with failed requests does less work, so its other figures are those of a smaller "
       + "program."),
     order.length > 1 && element("p", null, costSentence(order[0], order[1])),
     element("ul", null, told.map((run) => element("li", null, whyWords(run)))),
-    element("p", { class: "note" }, `${trace.name}: ${count(trace.rows)} rows, ${count(trace.allocs)} allocations, at most `
-      + `${bytes(runs[0].figures.peak_requested_bytes)} asked for at once. On ${runs[0].figures.device}, of which a strategy may use `
+    element("p", { class: "note" }, `${trace.name}: ${count(trace.rows)} rows, ${count(trace.allocs)} allocations, peak requested `
+      + `${bytes(runs[0].figures.peak_requested_bytes)}. Device: ${runs[0].figures.device}, of which a strategy may use `
       + `${bytes(runs[0].figures.capacity_bytes)}.`
       + (runs.some((run) => run.figures.modelled) ? " Some figures rest on a model of the driver's pools, or of a card without measurements." : "")),
-    next && element("p", { class: "note" }, "Where its memory went: ", element("code", null, next)));
+    next && element("p", { class: "note" }, "To see its memory: ", element("code", null, next)));
   document.title = `${trace.name} – Strata report`;
 }
 
@@ -69,21 +69,21 @@ function renderHeadline() {
 
 /* Measures without a value in any run are left out. */
 const measures = [
-  { name: "peak_device_used_bytes", title: "device holds, peak", best: true },
+  { name: "peak_device_used_bytes", title: "device memory, peak", best: true },
   { name: "peak_reserved_bytes", title: "reserved, peak", bar: true, best: true },
   { name: "over", title: "over requested", value: (f) => f.peak_reserved_bytes / f.peak_requested_bytes, text: times },
-  { name: "fragmentation", title: "free or waiting there" },
+  { name: "fragmentation", title: "free or waiting at the peak" },
   { name: "device", title: "device calls and waits", value: deviceTime, text: milliseconds, best: true },
   { name: "device_calls", title: "device calls" },
   { name: "stall_ms", title: "waits" },
   { name: "end_ms", title: "program ends", best: true },
   { name: "deferred_peak_bytes", title: "deferred, peak" },
   { name: "oom_count", title: "out of memory" },
-  { name: "pinned_requested_bytes", title: "pinned asked for, peak" },
+  { name: "pinned_requested_bytes", title: "pinned requested, peak" },
   { name: "pinned_reserved_bytes", title: "pinned reserved, peak" },
-  { name: "host_requested_bytes", title: "host asked for, peak" },
+  { name: "host_requested_bytes", title: "host requested, peak" },
   { name: "host_reserved_bytes", title: "host reserved, peak" },
-  { name: "smallest_device_bytes", title: "least capacity", best: true },
+  { name: "smallest_device_bytes", title: "minimum capacity", best: true },
 ];
 
 function measured(measure, figures) {
@@ -112,12 +112,12 @@ function measureCell(measure, run, runs) {
 function renderFigures() {
   const runs = shownRuns();
   const shown = measures.filter((measure) => runs.some((run) => measured(measure, run.figures) !== null));
-  fill("figures", "The figures that matter",
+  fill("figures", "Main figures",
     table(["strategy", ...shown.map((measure) => measure.title)], runs.map((run) => element("tr", null,
       element("th", { scope: "row" }, runKey(run), element("span", { class: "name" }, run.label)),
       shown.map((measure) => measureCell(measure, run, runs))))),
-    element("p", { class: "note" }, "✓ the best of those that serve every request. A program that ends later waited for its "
-      + "strategy. "), data.traces.length > 1 && everyTrace());
+    element("p", { class: "note" }, "✓ marks the best of the strategies that serve every request. A program that ends later "
+      + "waited for its strategy. "), data.traces.length > 1 && everyTrace());
 }
 
 /* Builds one row per trace with the reserved over the requested bytes of each strategy. */
@@ -135,7 +135,7 @@ function everyTrace() {
 /* Lists every field of the comparison with its meaning. */
 function renderFields() {
   const runs = shownRuns();
-  fill("fields", "Every field", element("details", null, element("summary", null, "All figures of the comparison, and what each means"),
+  fill("fields", "Every field", element("details", null, element("summary", null, "All figures of the comparison and their meaning"),
     table(["field", ...runs.map((run) => run.label), "meaning"], data.fields.filter((field) => field.name !== "trace").map((field) => element("tr", null,
       element("th", { scope: "row" }, field.name),
       runs.map((run) => element("td", null, fieldText(field.kind, run.figures[field.name]))),

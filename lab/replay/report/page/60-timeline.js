@@ -73,7 +73,7 @@ function readout(group) {
   const runs = visibleRuns(), place = group.cursor;
   if (place === null || !runs.length)
     return [element("span", { class: "hint" }, "Point at the curves to read them. Drag over a part to zoom in; the wheel zooms once the chart is clicked, or with Ctrl; "
-      + "two fingers on a touch screen; double-click for all. Keys: ← → read, + − zoom, Page keys move, 0 all.")];
+      + "two fingers on a touch screen; double-click to show all. Keys: ← → read, + − zoom, Page keys move, 0 all.")];
   const where = state.axis === "row" ? rowsText(runs[0].run, place) : milliseconds(place / 1000);
   return [element("b", null, where), element("div", { class: "values" }, runs.map((run) => element("span", null, runKey(run), element("span", null, element("b", null, run.label),
     ` ${data.curves.filter((curve) => state.curves.has(curve.name)).map((curve) => `${curve.name} ${valueText(run, curve.name, place)}`).join(", ")}`
@@ -145,8 +145,8 @@ function timelineTools(group, redraw) {
 /* Explains the resolution of the curves. */
 function resolutionWords(runs) {
   const rows = Math.max(...runs.map((run) => run.run.columns.rows));
-  return rows === 1 ? "The curves have every row." : `A column of the curves is ${count(rows)} rows and has the least and the most of them; `
-    + "around the peaks every row is kept. Peaks are exact at every zoom.";
+  return rows === 1 ? "The curves show every row." : `A column of the curves shows the minimum and maximum of ${count(rows)} rows; `
+    + "around the peaks, every row is shown. Peaks are exact at every zoom.";
 }
 
 function timelineChart(name, height, label) {
@@ -161,11 +161,11 @@ function renderTimeline() {
   const group = timeline = { extent: () => extentOf(shownRuns(), state.axis), view: state.view, cursor: null, selection: null, frame: 0 };
   group.draw = () => { if (!group.frame) group.frame = requestAnimationFrame(() => { group.frame = 0; if (timeline === group) drawTimeline(); }); };
   group.memory = timelineChart("memory-chart", 320, `Device memory over ${state.axis === "row" ? "rows" : "time"}. ${told}.`);
-  group.cost = timelineChart("cost-chart", 130, `Device calls and waits so far. ${runs.map((run) => `${run.label}: ${milliseconds(deviceTime(run.figures))}`).join("; ")}.`);
+  group.cost = timelineChart("cost-chart", 130, `Time of device calls and waits so far. ${runs.map((run) => `${run.label}: ${milliseconds(deviceTime(run.figures))}`).join("; ")}.`);
   group.readout = element("div", { class: "readout", "aria-live": "polite" });
   fill("timeline", "Memory over time", timelineTools(group, group.draw), element("div", { class: "chart" }, group.memory), group.readout,
-    element("p", { class: "note" }, "Device calls and the waits in them, so far:"), element("div", { class: "chart" }, group.cost),
-    element("p", { class: "note" }, `Rings mark where each strategy first reserves most${runs.some((run) => run.run.refused.length) ? ", crosses the first requests that failed for memory" : ""}. ${resolutionWords(runs)}`));
+    element("p", { class: "note" }, "Time of device calls and of the waits in them so far:"), element("div", { class: "chart" }, group.cost),
+    element("p", { class: "note" }, `Rings mark the first peak of each strategy${runs.some((run) => run.run.refused.length) ? ", crosses mark the first requests that failed for lack of memory" : ""}. ${resolutionWords(runs)}`));
   takeHands(group, group.memory);
   takeHands(group, group.cost);
   drawTimeline();

@@ -1,7 +1,7 @@
 /* Maps of each strategy's chunks at the peak of reserved memory. */
 
 const states = [
-  { name: "free", color: "--free" }, { name: "live", color: "--live" }, { name: "waiting", color: "--waiting" }, { name: "put together" },
+  { name: "free", color: "--free" }, { name: "live", color: "--live" }, { name: "waiting", color: "--waiting" }, { name: "merged" },
 ];
 const lineHeight = 15;
 const lines = { most: 14 };
@@ -71,7 +71,7 @@ function outline(context, map) {
 
 function lifeWords(map, row) {
   const [, , requested, born, died, stream, tag] = row;
-  const parts = [`asked for ${bytes(requested)}`, `stream ${stream}`, `allocated at row ${count(born)}`, died ? `freed at row ${count(died)}` : "never freed"];
+  const parts = [`requested ${bytes(requested)}`, `stream ${stream}`, `allocated at row ${count(born)}`, died ? `freed at row ${count(died)}` : "never freed"];
   if (tag) parts.push(`tag ${map.tags[tag]}`);
   return parts.join(", ");
 }
@@ -94,7 +94,7 @@ function mapWords(run) {
   const held = heldAtPeak(run), map = run.run.map, chunks = map.chunks.length + map.rest.chunks;
   const rest = map.rest.chunks ? ` ${count(map.rest.chunks)} chunks below ${bytes(map.scale)} are not drawn: ${bytes(map.rest.live)} live, `
     + `${bytes(map.rest.waiting)} waiting, ${bytes(map.rest.free)} free.` : "";
-  const together = map.scale > 1 ? ` Neighbours below ${bytes(map.scale)} are put together.` : "";
+  const together = map.scale > 1 ? ` Neighbors below ${bytes(map.scale)} are merged.` : "";
   return `After row ${count(map.row)}: ${bytes(held.live + held.waiting + held.free)} in ${count(chunks)} chunk${chunks === 1 ? "" : "s"}, ${bytes(held.live)} live, `
     + `${bytes(held.waiting)} waiting, ${bytes(held.free)} free.${rest}${together}`;
 }
@@ -125,7 +125,7 @@ let maps = [];
 
 function makeMap(run) {
   const map = { run, chosen: null };
-  map.canvas = element("canvas", { tabindex: "0", role: "img", "aria-label": `Blocks of ${run.label}. ${mapWords(run)} Arrow keys go from block to block.` });
+  map.canvas = element("canvas", { tabindex: "0", role: "img", "aria-label": `Blocks of ${run.label}. ${mapWords(run)} Arrow keys move from block to block.` });
   map.readout = element("div", { class: "readout", "aria-live": "polite" }, mapWords(run));
   map.canvas.addEventListener("pointermove", (event) => choose(map, pieceAt(map, event)));
   map.canvas.addEventListener("pointerdown", (event) => choose(map, pieceAt(map, event)));
@@ -137,10 +137,10 @@ function makeMap(run) {
 function renderBlocks() {
   maps = visibleRuns().filter((run) => run.run.map.row > 0).map(makeMap);
   const legend = states.filter((each) => each.color).map((each) => element("span", null, key(each.color),
-    { live: "live", waiting: "freed, waiting for other streams", free: "free" }[each.name]));
-  fill("blocks", "Where the memory is at the peak",
-    element("p", { class: "note" }, "The chunks of each strategy after the row where it first reserves most, in the order of their addresses. "
-      + "All maps have one scale. Point at a block to read it."),
+    { live: "live", waiting: "freed but still in use by other streams", free: "free" }[each.name]));
+  fill("blocks", "Memory at the peak",
+    element("p", { class: "note" }, "The chunks of each strategy at its first peak of reserved memory, ordered by address. "
+      + "All maps have the same scale. Point at a block to see its details."),
     element("div", { class: "legend" }, legend, element("span", null, key("--edge"), "a chunk begins")),
     element("div", { class: "maps" }, maps.map((map) => element("div", { class: "map" },
       element("h3", null, runKey(map.run), map.run.label), map.canvas, map.readout))));

@@ -37,10 +37,10 @@ function renderCalls() {
   const runs = shownRuns(), most = Math.max(1, ...runs.map((run) => callTotals(run).ns)), cost = {};
   for (const run of runs) for (const call of run.run.calls) cost[call.name] = (cost[call.name] || 0) + call.ns;
   const names = Object.keys(cost).sort((a, b) => cost[b] - cost[a]);
-  fill("calls", "Where device calls and waits went",
+  fill("calls", "Device calls and waits",
     table(["strategy", "calls and waits", "calls", "waits", "number of calls"], runs.map((run) => callBar(run, most))),
-    element("p", { class: "note" }, "Hatched: the host waits for the device, inside a call or between calls. The program's own calls and waits are not in it; "
-      + "calls that device_calls leaves out are."),
+    element("p", { class: "note" }, "Hatched: the host waits for the device, inside a call or between calls. The program's own calls and waits are excluded; "
+      + "calls that device_calls leaves out are included."),
     names.length > 0 && table(["call", ...runs.map((run) => run.label)], [...names.map((name) =>
       element("tr", null, element("th", { scope: "row" }, name), runs.map((run) => callCell(run, name)))), waitsBetween(runs)].filter(Boolean)));
 }
@@ -56,10 +56,10 @@ function refusalItem(refusal, index) {
 function renderMemory() {
   const runs = shownRuns(), failed = runs.filter((run) => run.figures.oom_count > 0), saved = runs.filter((run) => run.figures.ladders > 0);
   const tell = failed.map((run) => [element("h3", null, runKey(run), run.label), element("p", null,
-    `${count(run.figures.oom_count)} of ${count(run.figures.operations)} operations failed for memory; ${count(run.figures.ladders)} ran the reclaim ladder.`
+    `${count(run.figures.oom_count)} of ${count(run.figures.operations)} operations failed for lack of memory; ${count(run.figures.ladders)} ran the reclaim ladder.`
     + (run.run.refused.length < run.figures.oom_count ? ` The first ${run.run.refused.length}:` : "")), run.run.refused.map(refusalItem)].flat());
-  const ladders = saved.filter((run) => !failed.includes(run)).map((run) => `${run.label} met out-of-memory ${count(run.figures.ladders)} times and was saved each time.`);
-  fill("memory", "Out of memory", !failed.length && element("p", null, "No request failed for memory."),
+  const ladders = saved.filter((run) => !failed.includes(run)).map((run) => `${run.label} ran out of memory ${count(run.figures.ladders)} times and recovered each time.`);
+  fill("memory", "Out of memory", !failed.length && element("p", null, "No request failed for lack of memory."),
     ladders.length > 0 && element("p", null, ladders.join(" ")), tell.flat());
 }
 
@@ -78,11 +78,11 @@ function renderStreams() {
   const trace = data.traces[state.trace], runs = shownRuns();
   const names = [...new Set(runs.flatMap((run) => run.run.map.by_stream.map((row) => row.stream)))];
   fill("streams", "Streams",
-    table(["stream", "device", "allocations", "asked for in all", "most at once", "borrows by it"], trace.streams.map((stream) => element("tr", null,
+    table(["stream", "device", "allocations", "requested in total", "peak requested", "borrows"], trace.streams.map((stream) => element("tr", null,
       element("th", { scope: "row" }, `stream ${stream.number}`), [stream.device, count(stream.allocs), bytes(stream.bytes), bytes(stream.peak), count(stream.borrows)]
         .map((text) => element("td", null, String(text)))))),
-    trace.more_streams > 0 && element("p", { class: "note" }, `${count(trace.more_streams)} streams that ask for less are left out.`),
-    names.length > 0 && element("p", { class: "note" }, "What the chunks of each stream hold where a strategy reserves most:"),
+    trace.more_streams > 0 && element("p", { class: "note" }, `${count(trace.more_streams)} streams with smaller requests are left out.`),
+    names.length > 0 && element("p", { class: "note" }, "Contents of each stream's chunks at the peak of the strategy:"),
     names.length > 0 && table(["stream", ...runs.map((run) => run.label)], names.map((name) =>
       element("tr", null, element("th", { scope: "row" }, name), runs.map((run) => heldCell(run, name))))));
 }

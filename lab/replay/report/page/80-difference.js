@@ -23,7 +23,7 @@ function differenceWords(group, line, a, b) {
   if (a === b) return "Choose two different strategies.";
   if (group.cursor === null) return `Above zero ${b.label} holds more ${differenceCurve} bytes than ${a.label}, below zero less.`;
   const less = line.low[columnAt(line.at, group.cursor)];
-  return `${rowsText(a.run, group.cursor)}, after the last: ${b.label} less ${a.label}: ${bytes(less)}`;
+  return `${rowsText(a.run, group.cursor)}, after the last: ${b.label} minus ${a.label}: ${bytes(less)}`;
 }
 
 /* ---- the figures ---- */
@@ -55,14 +55,14 @@ function renderDifference() {
   const pick = (which) => choice(labels, state[which], (index) => { state[which] = index; renderDifference(); });
   const group = difference = { extent: () => extentOf(shownRuns(), "row"), view: null, cursor: null, selection: null, frame: 0 };
   group.draw = () => { if (!group.frame) group.frame = requestAnimationFrame(() => { group.frame = 0; if (difference === group) drawDifference(); }); };
-  group.canvas = timelineChart("difference-chart", 200, `${b.label} less ${a.label}, ${differenceCurve} bytes over the rows of the trace.`);
+  group.canvas = timelineChart("difference-chart", 200, `${b.label} minus ${a.label}, ${differenceCurve} bytes over the rows of the trace.`);
   group.readout = element("div", { class: "readout", "aria-live": "polite" });
   const curves = data.curves.map((curve) => curve.name);
-  fill("difference", "Two strategies, the difference",
+  fill("difference", "Difference between two strategies",
     element("div", { class: "tools" }, element("label", null, "from", pick("a")), element("label", null, "to", pick("b")),
       element("label", null, "of", choice(curves, curves.indexOf(differenceCurve), (index) => { differenceCurve = curves[index]; renderDifference(); }))),
     element("div", { class: "chart" }, group.canvas), group.readout,
-    table(["figure", a.label, b.label, "difference", "in part"], differenceRows(a, b)));
+    table(["figure", a.label, b.label, "difference", "relative"], differenceRows(a, b)));
   takeHands(group, group.canvas);
   drawDifference();
 }

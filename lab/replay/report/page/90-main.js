@@ -27,8 +27,8 @@ const parts = [["figures", "Figures"], ["timeline", "Memory"], ["blocks", "Block
 function renderFrame() {
   document.getElementById("contents").replaceChildren(...parts.filter(([id]) => id !== "difference" || data.contenders > 1)
     .map(([id, name]) => element("a", { href: `#${id}` }, name)));
-  document.getElementById("footer").textContent = `Made by strata ${data.version}. The page loads nothing and sends nothing; its figures are in it as JSON `
-    + "(the element named data). docs/guide.md explains it, docs/records.md how a replay runs.";
+  document.getElementById("footer").textContent = `Made by strata ${data.version}. The page loads nothing and sends nothing, and contains its figures as JSON `
+    + "(the element with the ID data). docs/guide.md explains the page, and docs/records.md how a replay runs.";
 }
 
 /* ---- light and dark ---- */
@@ -39,7 +39,7 @@ let theme = "auto";
 function showTheme(printing) {
   const shown = printing ? "light" : theme === "auto" ? (dark.matches ? "dark" : "light") : theme;
   document.documentElement.dataset.theme = shown;
-  document.getElementById("theme").textContent = { auto: "Colours: as the system", light: "Colours: light", dark: "Colours: dark" }[theme];
+  document.getElementById("theme").textContent = { auto: "Colors: as the system", light: "Colors: light", dark: "Colors: dark" }[theme];
 }
 
 function followTheme() {
