@@ -92,7 +92,7 @@ static strata_status_t open_device(const char *name, strata_arena_t *memory, str
     if (status == STRATA_OK || target.profile) return status;
     char why[256];
     snprintf(why, sizeof why, "%.250s", strata_last_error()->text);
-    return strata_fail(status, 0, "no GPU to measure: %s; write --device sim:h100 to see what it does", why);
+    return strata_fail(status, 0, "no GPU to measure: %s; to try the command, write --device sim:h100", why);
 }
 
 static int run_calibrate(const strata_command_t *self, int argc, char **argv) {
@@ -100,9 +100,9 @@ static int run_calibrate(const strata_command_t *self, int argc, char **argv) {
     int words;
     int status = strata_options_read(self, &arguments, argc, argv, &words);
     if (status != STRATA_EXIT_DONE) return status;
-    if (words > 0) return strata_wrong_usage(self, "takes no arguments but options; write -o %.60s for a file", argv[0]);
+    if (words > 0) return strata_wrong_usage(self, "takes only options; to write to a file, use -o %.60s", argv[0]);
     if (arguments.profile && strcmp(arguments.profile, "-") != 0 && !is_profile_name(arguments.profile))
-        return strata_wrong_usage(self, "-o %.60s: a profile's file is known by its name; let it end in .yaml", arguments.profile);
+        return strata_wrong_usage(self, "-o %.60s: the name of a profile must end in .yaml", arguments.profile);
     if (arguments.markdown) return strata_tell_written(strata_profile_page(stdout));
     strata_machine_t machine = {0};
     strata_arena_t *memory = strata_arena_new();
@@ -118,15 +118,15 @@ static int run_calibrate(const strata_command_t *self, int argc, char **argv) {
 
 static const strata_option_t options[] = {
     {"-o", "FILE", STRATA_ONCE, strata_take_text, offsetof(arguments_t, profile), 0, 0,
-     "writes the profile there, for --device sim:FILE: its name ends in .yaml; else it goes to standard output"},
+     "file for the profile (standard output), to be used as --device sim:FILE; its name must end in .yaml"},
     {"--csv", "FILE", STRATA_ONCE, strata_take_text, offsetof(arguments_t, rows), 0, 0,
-     "writes every row: a call at a size, median, least and most of its repeats"},
+     "file for the samples: a row for each call and size, with the median, minimum and maximum of the repeats"},
     {"--device", "DEVICE", STRATA_ONCE, strata_take_text, offsetof(arguments_t, device), 0, 0,
-     "gpu:1 ...; a simulated one is measured by its own clock (gpu)"},
+     "device to measure, such as gpu:1 (gpu); a simulated one is timed by its own clock"},
     {"--repeats", "N", STRATA_ONCE, strata_take_number, offsetof(arguments_t, repeats), 1, STRATA_REPEATS_MOST,
-     "how often each call is made (50)"},
+     "repeats of each call (50)"},
     {"--markdown", NULL, STRATA_ONCE, strata_take_flag, offsetof(arguments_t, markdown), 0, 0,
-     "prints docs/profile-file.md, and measures nothing"},
+     "prints docs/profile-file.md and measures nothing"},
     STRATA_OPTIONS_END,
 };
 
@@ -137,11 +137,9 @@ const strata_command_t strata_command_calibrate = {
     .help = "measures a GPU's calls for a profile",
     .options = options,
     .example = "--device sim:h100 --repeats 2",
-    .more =
-        "Makes every call that a profile prices, at sizes from 4 KiB to 1 GiB as far as half of the free memory goes, and draws the "
-        "line through the medians that is least wrong in proportion. What cannot be measured is taken over from h100; the profile "
-        "says at each key which it is. Takes about half a minute on a GPU that nobody else uses."
-        "\n\n"
-        "A file that was not written by this command is not replaced."
-        "\n\n"
-        "Exit status: 0 done, 1 a call failed, 2 wrong usage, no GPU, or a file that stays."};
+    .more = "Makes every call that a profile prices, at sizes from 4 KiB to 1 GiB or to half of the free memory, and fits the line "
+            "with the least relative error through the medians. Values that cannot be measured are taken from h100; the profile says "
+            "at each key whether it was measured. Takes about half a minute on an idle GPU.\n\n"
+            "The command only replaces files that it wrote itself."
+            "\n\n"
+            "Exit status: 0 done, 1 a call failed, 2 wrong usage, no GPU, or a file that must not be replaced."};

@@ -278,8 +278,8 @@ static int tell_ends(const session_t *session, size_t runs) {
         const strata_run_ended_t *ended = &session->results[i].ended;
         const struct {
             const char *what, *text;
-        } told[] = {{"a layer is not sound at the end", ended->unsound},
-                    {"never went back to the device", ended->kept},
+        } told[] = {{"a layer is inconsistent at the end", ended->unsound},
+                    {"not returned to the device", ended->kept},
                     {"at the close", ended->lost}};
         for (size_t k = 0; k < sizeof told / sizeof *told; k++) {
             if (!*told[k].text) continue;
@@ -299,7 +299,7 @@ static void tell_unmatched(const session_t *session) {
 static void tell_work_left_out(const session_t *session, size_t runs) {
     for (size_t i = 0; i < runs; i++) {
         if (!session->results[i].work_left_out) continue;
-        fprintf(stderr, "strata: %s runs no work of a trace: kernels are left out\n", session->results[i].device);
+        fprintf(stderr, "strata: %s cannot run the work of a trace; kernels are left out\n", session->results[i].device);
         return;
     }
 }
@@ -433,8 +433,8 @@ static int run_compare(const strata_command_t *self, int argc, char **argv) {
 }
 
 static const char more[] =
-    "Replays each trace under each strategy and prints a table, as wide as COLUMNS or the terminal. Records of other "
-    "tools are read, too: a memory snapshot of PyTorch, a trace of torch.profiler, a log of RMM or Umpire (strata help convert).\n"
+    "Replays each trace under each strategy and prints a table, as wide as COLUMNS or the terminal. It also reads records of "
+    "other tools: a memory snapshot of PyTorch, a trace of torch.profiler, a log of RMM or Umpire (strata help convert).\n"
     "\n"
     "The verdict follows the table. The best strategy serves every request, its program ends within 1 % of the earliest, and among "
     "these it has the lowest peak of device memory. Ties prefer strata. If no strategy serves every request, the verdict names the "
@@ -462,12 +462,11 @@ const strata_command_t strata_command_report = {
     .name = "report",
     .run = run_compare,
     .words = "TRACE...",
-    .help = "writes a page with what strategies hold on traces, and when",
+    .help = "writes a page that shows the memory of strategies over time",
     .options = strata_report_options,
     .example = "--device sim:h100 --strategy pytorch --strategy mine.yaml -o mine.html run.csv.gz",
-    .more =
-        "Replays each trace under each strategy, and writes one page of HTML: memory over time, the blocks where most is reserved, "
-        "device calls and waits, out-of-memory, the difference of two strategies. The page needs no network. docs/guide.md "
-        "explains it. A page of strata under the same name is replaced, any other file is not.\n"
-        "\n"
-        "Exit status: as strata compare."};
+    .more = "Replays each trace under each strategy and writes an HTML page: memory over time, the blocks at the peak, device "
+            "calls and waits, out-of-memory reports, and the difference between two strategies. The page needs no network. "
+            "docs/guide.md explains it. The command only replaces a file that is such a page.\n"
+            "\n"
+            "Exit status: as strata compare."};

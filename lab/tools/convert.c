@@ -12,7 +12,7 @@ typedef struct arguments {
 
 static const strata_option_t options[] = {
     {"--no-tags", NULL, STRATA_ONCE, strata_take_flag, offsetof(arguments_t, no_tags), 0, 0,
-     "leaves out who asked for each block (columns tag and stack)"},
+     "leaves out the origin of each block (columns tag and stack)"},
     STRATA_OPTIONS_END,
 };
 
@@ -52,7 +52,7 @@ static int run_convert(const strata_command_t *self, int argc, char **argv) {
     int words;
     int status = strata_options_read(self, &arguments, argc, argv, &words);
     if (status != STRATA_EXIT_DONE) return status;
-    if (words != 2) return strata_wrong_usage(self, "write the record and the file to make: IN OUT");
+    if (words != 2) return strata_wrong_usage(self, "needs two files, the record and the trace to write: IN OUT");
     strata_trace_reader_t *reader;
     strata_trace_t *trace = NULL;
     strata_status_t done = strata_marked_check(argv[1], "OUT", "# strata-trace");
@@ -73,12 +73,12 @@ const strata_command_t strata_command_convert = {
     .name = "convert",
     .run = run_convert,
     .words = "IN OUT.csv",
-    .help = "makes a trace of what another tool has recorded",
+    .help = "converts a record of another tool to a trace",
     .options = options,
     .example = "snapshot.pickle run.csv.gz",
-    .more = "IN is a memory snapshot of PyTorch, a trace of torch.profiler (profile_memory=True), a log of RMM or Umpire, a table "
-            "of buffers as MiniMalloc has it, or a trace. Its kind is told from its contents, plain or gzip. compare, replay, stats "
-            "and plan read the same files without this. OUT is compressed if its name ends in .gz; - is standard output. "
-            "docs/records.md has what becomes of each.\n"
+    .more = "IN is a memory snapshot of PyTorch, a trace of torch.profiler (profile_memory=True), a log of RMM or Umpire, a "
+            "buffer table of MiniMalloc, or a trace. The contents decide the format, plain or gzip. compare, replay, stats and "
+            "plan read the same files directly. OUT is compressed if its name ends in .gz; - is standard output. docs/records.md "
+            "describes each conversion.\n"
             "\n"
             "Exit status: 0 done, 1 OUT was not written, 2 a wrong record."};

@@ -69,7 +69,7 @@ strata_status_t strata_draw_contenders(const strata_arguments_t *arguments, cons
         labels[count] = contenders->all[i].label;
         status = strata_take_map(arguments, &contenders->all[i], trace, results[i].peak_row, &maps[count++]);
     }
-    if (status == STRATA_OK) printf("\n%s, where most is reserved\n\n", results[0].figures.trace);
+    if (status == STRATA_OK) printf("\n%s, at the peak of reserved memory\n\n", results[0].figures.trace);
     if (status == STRATA_OK) status = strata_draw_maps(&draw, maps, labels, count, trace->count);
     for (size_t i = 0; i < count && maps; i++) strata_map_delete(&maps[i]);
     strata_host_delete(maps);

@@ -115,12 +115,12 @@ static int run_export(const strata_command_t *self, int argc, char **argv) {
     static session_t session; /* too large for a stack */
     int status = strata_arguments_read(self, argc, argv, &session.arguments);
     if (status != STRATA_EXIT_DONE) return status;
-    if (session.arguments.given_count != 2) return strata_wrong_usage(self, "write the trace and the file to make: TRACE OUT");
+    if (session.arguments.given_count != 2) return strata_wrong_usage(self, "needs a trace and the file to write: TRACE OUT");
     const char *to = session.arguments.given[1];
     kind_t kind = kind_of(to);
     if (kind == KIND_NONE)
-        return strata_wrong_usage(self, "%.200s: the name says what is made; write .pickle, .json or .csv, or one of them and .gz",
-                                  to);
+        return strata_wrong_usage(
+            self, "%.200s: unknown file type; the name must end in .pickle, .json or .csv, or in one of them and .gz", to);
     status = export(&session, to, kind);
     strata_output_abandon(session.out);
     strata_trace_delete(session.trace);
@@ -132,17 +132,16 @@ const strata_command_t strata_command_export = {
     .name = "export",
     .run = run_export,
     .words = "TRACE OUT",
-    .help = "writes what a strategy does on a trace for others' tools",
+    .help = "exports the memory of a strategy on a trace to other tools",
     .options = strata_export_options,
     .example = "--device sim:h100 --strategy mine.yaml run.csv.gz mine.pickle",
-    .more =
-        "Replays the trace, or what another tool has recorded, under one strategy. The name of OUT says what is written; with .gz after "
-        "it, compressed:\n"
-        "\n"
-        ".pickle: a memory snapshot of PyTorch, for its memory_viz.\n"
-        "\n"
-        ".json: counters of what is held and of every layer over time, for Perfetto and Chrome.\n"
-        "\n"
-        ".csv: what is held over time.\n"
-        "\n"
-        "Exit status: 0 done, 1 OUT was not written, 2 wrong usage, strategy or trace."};
+    .more = "Replays the trace, or a record of another tool, under one strategy. The name of OUT selects the format; a file with "
+            ".gz at the end is compressed:\n"
+            "\n"
+            ".pickle: a memory snapshot of PyTorch, for its memory_viz.\n"
+            "\n"
+            ".json: counters of memory and of every layer over time, for Perfetto and Chrome.\n"
+            "\n"
+            ".csv: memory over time.\n"
+            "\n"
+            "Exit status: 0 done, 1 OUT was not written, 2 wrong usage, strategy or trace."};

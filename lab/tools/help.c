@@ -44,7 +44,7 @@ int strata_command_unknown(const char *given) {
 void strata_commands_print(FILE *out) {
     fprintf(out, "strata %s: GPU memory allocators built out of layers\n\n", strata_version());
     for (size_t i = 0; i < COMMANDS; i++) fprintf(out, "  strata %-9s  %s\n", commands[i]->name, commands[i]->help);
-    fprintf(out, "\nstrata help COMMAND, or strata COMMAND --help, tells more.\n");
+    fprintf(out, "\nFor more, run strata help COMMAND or strata COMMAND --help.\n");
 }
 
 /* ---- one command ---- */
@@ -129,7 +129,7 @@ static int run_help(const strata_command_t *self, int argc, char **argv) {
     int words;
     int status = strata_options_read(self, NULL, argc, argv, &words);
     if (status != STRATA_EXIT_DONE) return status;
-    if (words > 1) return strata_wrong_usage(self, "one command at most");
+    if (words > 1) return strata_wrong_usage(self, "takes one command");
     const strata_command_t *command = words ? strata_command_find(argv[0]) : NULL;
     if (words && !command) return strata_command_unknown(argv[0]);
     if (command) strata_command_print(command, stdout);

@@ -25,7 +25,7 @@ typedef struct arguments {
 
 static const strata_option_t options[] = {
     {"--as-of", "VERSION", STRATA_ONCE, strata_take_text, offsetof(arguments_t, as_of), 0, 0,
-     "takes the keys of one version alone"},
+     "accepts only the keys of one version"},
     {"--markdown", NULL, STRATA_ONCE, strata_take_flag, offsetof(arguments_t, markdown), 0, 0,
      "prints docs/import.md: every key and what it becomes"},
     STRATA_OPTIONS_END,
@@ -36,10 +36,10 @@ static int run_import(const strata_command_t *self, int argc, char **argv) {
     int words;
     int status = strata_options_read(self, &arguments, argc, argv, &words);
     if (status != STRATA_EXIT_DONE) return status;
-    if (arguments.markdown && words > 0) return strata_wrong_usage(self, "--markdown stands alone");
+    if (arguments.markdown && words > 0) return strata_wrong_usage(self, "--markdown takes no arguments");
     if (arguments.markdown) return strata_tell_written(strata_import_page(stdout));
-    if (words == 0) return strata_wrong_usage(self, "whose string? pytorch, paddle or tensorflow");
-    if (words > 2) return strata_wrong_usage(self, "one string at most: put it in quotes");
+    if (words == 0) return strata_wrong_usage(self, "no allocator; write pytorch, paddle or tensorflow");
+    if (words > 2) return strata_wrong_usage(self, "takes one string; put it in quotes");
     return print_strategy(
         &(strata_import_request_t){.peer = argv[0], .text = words > 1 ? argv[1] : NULL, .as_of = arguments.as_of});
 }
@@ -48,12 +48,12 @@ const strata_command_t strata_command_import = {
     .name = "import",
     .run = run_import,
     .words = "pytorch|paddle|tensorflow [STRING]",
-    .help = "makes a strategy of what another allocator is told",
+    .help = "converts the settings of another allocator to a strategy",
     .options = options,
     .may_be_empty = true,
     .example = "pytorch max_split_size_mb:128",
-    .more = "STRING is the value of PYTORCH_CUDA_ALLOC_CONF, or NAME=VALUE NAME=VALUE; without it the environment's variables "
-            "are read. The strategy goes to standard output, what has no equivalent to standard error too. A running program "
-            "reads the environment under the strategy import:pytorch.\n"
+    .more = "STRING is the value of PYTORCH_CUDA_ALLOC_CONF, or NAME=VALUE NAME=VALUE; without it, the variables of the "
+            "environment are read. The strategy goes to standard output. Settings without an equivalent are also reported on "
+            "standard error. In a running program, the strategy import:pytorch reads the environment.\n"
             "\n"
             "Exit status: 0 done, 2 a wrong string."};

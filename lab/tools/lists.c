@@ -15,7 +15,7 @@ enum { WIDTH = 80, ONE_LINE = 10000, SETS = 64 };
 #define ALLOW_CODE(type, member)                                                                                                   \
     {                                                                                                                              \
         "--allow-code", NULL, STRATA_ONCE, strata_take_flag, offsetof(type, member), 0, 0,                                         \
-            "strategies may load shared objects with layers (load:), and so run their code"                                        \
+            "lets strategies load shared objects with layers (load:), which runs their code"                                       \
     }
 
 /* ---- check ---- */
@@ -32,10 +32,10 @@ static int run_check(const strata_command_t *self, int argc, char **argv) {
     int files;
     int status = strata_options_read(self, &check, argc, argv, &files);
     if (status != STRATA_EXIT_DONE) return status;
-    if (files == 0) return strata_wrong_usage(self, "which file? write a strategy file, as in mine.yaml");
+    if (files == 0) return strata_wrong_usage(self, "no file; write a strategy file, such as mine.yaml");
     for (int i = 0; i < files; i++)
         if (strata_preset_text(argv[i]) && access(argv[i], F_OK) != 0)
-            return strata_wrong_usage(self, "%s is a preset and no file; strata explain %s shows it", argv[i], argv[i]);
+            return strata_wrong_usage(self, "%s is a preset, not a file; strata explain %s shows it", argv[i], argv[i]);
     for (int i = 0; i < files; i++) wrong += strata_config_check(argv[i], check.allow_code, stderr);
     return wrong ? STRATA_EXIT_WRONG : STRATA_EXIT_DONE;
 }
@@ -44,10 +44,10 @@ const strata_command_t strata_command_check = {
     .name = "check",
     .run = run_check,
     .words = "FILE...",
-    .help = "checks strategy files: nothing is said where nothing is wrong",
+    .help = "checks strategy files; prints nothing if they are valid",
     .options = check_options,
     .example = "mine.yaml",
-    .more = "One line an error, file:line:column, on standard error. Exit status: 0 good, 2 wrong."};
+    .more = "Prints a line for each error, file:line:column, on standard error. Exit status: 0 good, 2 wrong."};
 
 /* ---- layers ---- */
 
@@ -62,7 +62,7 @@ static int take_load(const strata_taking_t *taking, const char *path) {
 
 static const strata_option_t layers_options[] = {
     {"--markdown", NULL, STRATA_ONCE, strata_take_flag, offsetof(layers_t, markdown), 0, 0, "prints docs/layers.md"},
-    {"--load", "FILE.so", STRATA_MANY, take_load, 0, 0, 0, "brings the layers of a shared object too, and runs its code"},
+    {"--load", "FILE.so", STRATA_MANY, take_load, 0, 0, 0, "also lists the layers of a shared object, which runs its code"},
     STRATA_OPTIONS_END,
 };
 
@@ -90,7 +90,7 @@ static int run_layers(const strata_command_t *self, int argc, char **argv) {
 const strata_command_t strata_command_layers = {.name = "layers",
                                                 .run = run_layers,
                                                 .words = "[NAME]...",
-                                                .help = "lists the layers and their options, or tells all of one",
+                                                .help = "lists the layers and their options, or describes one layer",
                                                 .options = layers_options,
                                                 .example = "auto_growth"};
 
@@ -100,7 +100,7 @@ static int run_presets(const strata_command_t *self, int argc, char **argv) {
     int names;
     int status = strata_options_read(self, NULL, argc, argv, &names);
     if (status != STRATA_EXIT_DONE) return status;
-    if (names > 1) return strata_wrong_usage(self, "one name at most");
+    if (names > 1) return strata_wrong_usage(self, "takes one name");
     if (names == 0) return strata_tell_written(strata_config_presets(stdout, strata_terminal_width(ONE_LINE)));
     const char *text = strata_preset_text(argv[0]);
     if (!text) {
@@ -163,7 +163,7 @@ static int run_diff(const strata_command_t *self, int argc, char **argv) {
     int exit_status = strata_options_read(self, &differing, argc, argv, &words);
     if (exit_status != STRATA_EXIT_DONE) return exit_status;
     strata_status_t status = STRATA_OK;
-    if (words != 2) return strata_wrong_usage(self, "two strategies, please, as in strata mine.yaml");
+    if (words != 2) return strata_wrong_usage(self, "needs two strategies: strata diff A B");
     for (int i = 0; i < 2 && status == STRATA_OK; i++) {
         strata_config_request_t request = {.allow_code = differing.allow_code};
         strata_named_strategy(argv[i], &request);
@@ -182,10 +182,10 @@ const strata_command_t strata_command_diff = {
     .run = run_diff,
     .words = "NAME|FILE NAME|FILE",
     .options = diff_options,
-    .help = "tells what two strategies differ in",
+    .help = "shows the differences between two strategies",
     .example = "strata mine.yaml",
-    .more = "Layers that one alone has, and values that differ, each with where it came from. The environment's STRATA_SET counts "
-            "for neither. Exit status: 0 done, 2 wrong."};
+    .more = "Prints layers that only one of them has, and values that differ, each with its origin. STRATA_SET of the environment "
+            "is ignored. Exit status: 0 done, 2 wrong."};
 
 /* ---- explain ---- */
 
@@ -197,8 +197,8 @@ typedef struct explaining {
 
 static int take_set(const strata_taking_t *taking, const char *value) {
     explaining_t *explaining = taking->into;
-    if (!strchr(value, '=')) return strata_wrong_usage(taking->self, "--set wants PATH=VALUE");
-    if (explaining->request.set_count == SETS) return strata_wrong_usage(taking->self, "more than %d --set", SETS);
+    if (!strchr(value, '=')) return strata_wrong_usage(taking->self, "--set needs PATH=VALUE");
+    if (explaining->request.set_count == SETS) return strata_wrong_usage(taking->self, "--set is given more than %d times", SETS);
     explaining->set[explaining->request.set_count++] = value;
     return STRATA_EXIT_DONE;
 }
@@ -206,7 +206,7 @@ static int take_set(const strata_taking_t *taking, const char *value) {
 static const strata_option_t explain_options[] = {
     {"--set", "PATH=VALUE", STRATA_MANY, take_set, 0, 0, 0, "sets an option"},
     {"--short", NULL, STRATA_ONCE, strata_take_flag, offsetof(explaining_t, only_said), 0, 0,
-     "leaves out what is as the layers have it by default"},
+     "leaves out values that are defaults of the layers"},
     ALLOW_CODE(explaining_t, request.allow_code),
     STRATA_OPTIONS_END,
 };
@@ -228,7 +228,7 @@ static int run_explain(const strata_command_t *self, int argc, char **argv) {
     explaining.request.set = explaining.set;
     int status = strata_options_read(self, &explaining, argc, argv, &words);
     if (status != STRATA_EXIT_DONE) return status;
-    if (words > 1) return strata_wrong_usage(self, "one strategy at most; strata diff tells what two differ in");
+    if (words > 1) return strata_wrong_usage(self, "takes one strategy; strata diff compares two");
     if (words == 1) strata_named_strategy(argv[0], &explaining.request);
     return explain(&explaining);
 }
@@ -237,7 +237,7 @@ const strata_command_t strata_command_explain = {
     .name = "explain",
     .run = run_explain,
     .words = "[NAME|FILE]",
-    .help = "prints each stack as built, every value with where it came from",
+    .help = "prints each stack as built, with the origin of every value",
     .options = explain_options,
     .example = "mine.yaml --short",
-    .more = "STRATA_SET of the environment counts; without a name STRATA_STRATEGY does, else the preset strata."};
+    .more = "STRATA_SET of the environment applies. Without a name, STRATA_STRATEGY is explained, or else the preset strata."};

@@ -55,7 +55,7 @@ static strata_status_t read_text(const char *path, char **text) {
     }
     strata_input_close(input);
     if (status == STRATA_OK && (!*text || strlen(*text) != length))
-        status = strata_fail_at(STRATA_E_FORMAT, 1, 0, "%s:1: no JSON text; write what strata compare --json writes", path);
+        status = strata_fail_at(STRATA_E_FORMAT, 1, 0, "%s:1: not JSON; give files that strata compare --json wrote", path);
     return status;
 }
 
@@ -73,7 +73,7 @@ static const char *add_run(void *context, strata_json_slice_t name, strata_json_
     strata_json_scan_t scan = {.begin = value.at};
     run_t run = {.text = value, .file = merge->file};
     (void)name;
-    if (*value.at != '{') return "a run is no object; write what strata compare --json writes";
+    if (*value.at != '{') return "a run is not an object; give files that strata compare --json wrote";
     strata_json_value(&scan, value.at, run_member, &run);
     if (!run.trace.length || !run.label.length) return "the run has no trace or no label";
     if (merge->count == MOST_RUNS) {
@@ -85,7 +85,7 @@ static const char *add_run(void *context, strata_json_slice_t name, strata_json_
         run_t *grown = strata_host_resize(merge->runs, capacity, sizeof *grown);
         if (!grown) {
             merge->refused = STRATA_E_HOST_MEMORY;
-            return "the host has no memory left";
+            return "out of host memory";
         }
         merge->runs = grown;
         merge->capacity = capacity;
@@ -99,17 +99,17 @@ static const char *file_member(void *context, strata_json_slice_t name, strata_j
     strata_json_scan_t scan = {.begin = value.at};
     if (strata_json_is(name, "schema")) {
         merge->schema = strata_json_is(value, "1");
-        return merge->schema ? NULL : "the schema is not known; this version reads 1";
+        return merge->schema ? NULL : "unknown schema; this version reads 1";
     }
     for (size_t i = 0; i < LISTS; i++) {
         if (!strata_json_is(name, lists[i])) continue;
-        if (*value.at != '[') return "provenance, errors and verdicts are arrays";
+        if (*value.at != '[') return "provenance, errors and verdicts must be arrays";
         const char *first = strata_json_spaces(value.at + 1), *end = value.at + value.length - 1;
         while (end > first && (end[-1] == ' ' || end[-1] == '\n' || end[-1] == '\r' || end[-1] == '\t')) end--;
         merge->others[merge->files - 1][i] = (strata_json_slice_t){.at = first, .length = (size_t)(end - first)};
     }
     if (!strata_json_is(name, "runs")) return NULL;
-    if (*value.at != '[') return "runs is no array";
+    if (*value.at != '[') return "runs is not an array";
     if (strata_json_value(&scan, value.at, add_run, merge)) return NULL;
     merge->wrong_run = scan.at;
     return scan.wrong;
@@ -130,7 +130,7 @@ static strata_status_t merge_file(merge_t *merge, const char *path) {
         scan.wrong = "more text after the end";
     } else if (end && !merge->schema) {
         scan.at = *text;
-        scan.wrong = "no \"schema\": 1; write what strata compare --json writes";
+        scan.wrong = "no \"schema\": 1; give files that strata compare --json wrote";
     }
     if (!scan.wrong) return STRATA_OK;
     if (merge->refused == STRATA_E_HOST_MEMORY) return merge->refused; /* not the file's fault, and reported already */
@@ -138,7 +138,7 @@ static strata_status_t merge_file(merge_t *merge, const char *path) {
     unsigned line = strata_json_line(&scan);
     bool ours = merge->refused == STRATA_E_FORMAT && !strstr(scan.wrong, "; ");
     return strata_fail_at(merge->refused, line, 0, "%s:%u: %s%s", path, line, scan.wrong,
-                          ours ? "; write what strata compare --json writes" : "");
+                          ours ? "; give files that strata compare --json wrote" : "");
 }
 
 /* ---- one of each ------------------------------------------------------------------------------------------------------- */
@@ -165,7 +165,7 @@ static strata_status_t check_unique(const merge_t *merge) {
     qsort(sorted, merge->count, sizeof *sorted, by_key);
     for (size_t i = 1; i < merge->count && status == STRATA_OK; i++) {
         if (by_key(&sorted[i - 1], &sorted[i]) != 0) continue;
-        status = strata_fail(STRATA_E_FORMAT, 0, "trace %.*s, label %.*s stands twice, in %s and in %s; merge each shard once",
+        status = strata_fail(STRATA_E_FORMAT, 0, "trace %.*s, label %.*s occurs twice, in %s and in %s; merge each shard once",
                              shown(sorted[i]->trace), sorted[i]->trace.at, shown(sorted[i]->label), sorted[i]->label.at,
                              sorted[i - 1]->file, sorted[i]->file);
     }
@@ -223,7 +223,7 @@ typedef struct arguments {
 
 static const strata_option_t options[] = {
     {"--json", "FILE|-", STRATA_ONCE, strata_take_text, offsetof(arguments_t, json), 0, 0,
-     "where the comparison is written (-, standard output)"},
+     "file for the comparison (-, standard output)"},
     STRATA_OPTIONS_END,
 };
 
@@ -233,14 +233,14 @@ static int run_merge(const strata_command_t *self, int argc, char **argv) {
     int status = strata_options_read(self, &arguments, argc, argv, &files);
     if (status != STRATA_EXIT_DONE) return status;
     return files ? merge_all(arguments.json, argv, files)
-                 : strata_wrong_usage(self, "which files? write those of strata compare --json");
+                 : strata_wrong_usage(self, "no files; give files that strata compare --json wrote");
 }
 
 const strata_command_t strata_command_merge = {
     .name = "merge",
     .run = run_merge,
     .words = "FILE...",
-    .help = "makes one comparison of the JSON files of several shards",
+    .help = "merges the JSON files of several shards into one comparison",
     .options = options,
     .example = "--json all.json shard0.json shard1.json",
     .more = "A trace may occur once for each label. The provenance, the traces that were left out and the "

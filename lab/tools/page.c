@@ -5,7 +5,7 @@
 
 strata_status_t strata_page_file_open(strata_page_file_t *file, const strata_arguments_t *arguments, size_t contenders) {
     if (!arguments->report) return STRATA_OK;
-    if (arguments->trace_count == 0) return strata_fail(STRATA_E_INVALID, 0, "this shard has no trace, and a page nothing to show");
+    if (arguments->trace_count == 0) return strata_fail(STRATA_E_INVALID, 0, "this shard has no trace, so the page would be empty");
     strata_status_t status = strata_page_begin(&file->page, arguments->trace_count, contenders);
     return status == STRATA_OK ? strata_marked_open(arguments->report, "the page", STRATA_PAGE_MARK, &file->out) : status;
 }

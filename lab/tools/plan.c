@@ -94,23 +94,22 @@ static int take_streams(const strata_taking_t *taking, const char *value) {
 
 static const strata_option_t options[] = {
     TEXT("--planner", "NAME", planner, "auto, greedy, exact, reuse or tree (auto)"),
-    TAKEN("--time", "TIME", take_time,
-          "how long it may look for a better plan, the reading of the file included; with --compare, each planner (10s)"),
+    TAKEN("--time", "TIME", take_time, "time limit, including reading the file; with --compare, of each planner (10s)"),
     TAKEN("--capacity", "SIZE", take_capacity,
-          "what the plan has to fit into: says whether it does, and ends soon after; at once if the lower bound is larger"),
-    TAKEN("--step", "N|all", take_step, "of a trace: its N-th step, or the whole (one that repeats, if there is any)"),
+          "size that the plan must fit into; stops soon after a plan fits, and at once if the lower bound is larger"),
+    TAKEN("--step", "N|all", take_step, "plans the N-th step of a trace, or all of it (a repeated step, if there is one)"),
     TAKEN("--streams", "HOW", take_streams,
-          "of a trace with several streams: together lets them share addresses, in the host's order, where that makes the peak "
-          "lower; apart never does (together)"),
-    TAKEN("--pools", "MODE", take_pools, "of tree: intermediates, none, outputs or combined (intermediates)"),
-    FLAG("--mended", mended, "reuse and tree without the known gaps of their peers"),
-    FLAG("--anew", reading.anew, "forgets the offsets that the file gives"),
-    TEXT("--json", "FILE", json, "the figures as JSON (- for standard output)"),
-    TEXT("-o", "FILE", out, "the plan, as JSON if the name ends in .json, else as CSV"),
+          "for traces with several streams: together shares addresses between streams, in the host's order, where that lowers the "
+          "peak; apart never does (together)"),
+    TAKEN("--pools", "MODE", take_pools, "pools of the planner tree: intermediates, none, outputs or combined (intermediates)"),
+    FLAG("--mended", mended, "repairs known gaps of the peers in the planners reuse and tree"),
+    FLAG("--anew", reading.anew, "ignores the offsets in the file"),
+    TEXT("--json", "FILE", json, "writes the figures as JSON (- for standard output)"),
+    TEXT("-o", "FILE", out, "writes the plan, as JSON if the name ends in .json, else as CSV"),
     FLAG("--draw", draw, "draws the plan: time across, addresses up"),
-    TEXT("--svg", "FILE", svg, "the plan as a picture"),
-    FLAG("--lines", lines, "what reuse makes of every line of the program: allocate, reuse, free, null"),
-    FLAG("--compare", compare, "all planners side by side, how their plans differ, and which reuses make streams wait"),
+    TEXT("--svg", "FILE", svg, "writes the plan as a picture"),
+    FLAG("--lines", lines, "prints the action of the planner reuse at every line of the program: allocate, reuse, free, null"),
+    FLAG("--compare", compare, "compares all planners: figures, differences between plans, and reuses that make streams wait"),
     STRATA_OPTIONS_END,
 };
 
@@ -131,7 +130,7 @@ static void print_figures(const session_t *s) {
     if (s->a.capacity)
         printf("  capacity     %" PRIu64 " bytes: %s\n", s->a.capacity, r->peak <= s->a.capacity ? "fits" : "does not fit");
     if (s->passes.implicit)
-        printf("  implicit     %" PRIu64 " reuses of %" PRIu64 " bytes between streams: each makes one wait for another\n",
+        printf("  implicit     %" PRIu64 " reuses of %" PRIu64 " bytes between streams: each makes one stream wait for another\n",
                s->passes.implicit, s->passes.implicit_bytes);
 }
 
@@ -283,11 +282,11 @@ static int run_plan(const strata_command_t *self, int argc, char **argv) {
     int words;
     int status = strata_options_read(self, a, argc, argv, &words);
     if (status != STRATA_EXIT_DONE) return status;
-    if (words != 1) return strata_wrong_usage(self, words ? "one file at a time" : "no file; write a trace, a CSV or a plan");
+    if (words != 1) return strata_wrong_usage(self, words ? "takes one file" : "no file; write a trace, a CSV or a plan");
     if (a->out && strcmp(a->out, argv[0]) == 0)
-        return strata_wrong_usage(self, "-o %.200s is the file that is read; write another name", a->out);
+        return strata_wrong_usage(self, "-o %.200s is also the input; write another name", a->out);
     if (a->compare && (a->json || a->out || a->svg || a->draw || a->lines))
-        return strata_wrong_usage(self, "--compare prints tables alone; leave --json, -o, --svg, --draw and --lines out");
+        return strata_wrong_usage(self, "--compare only prints tables; leave out --json, -o, --svg, --draw and --lines");
     session.path = argv[0];
     session.told.planner = a->planner;
     strata_plan_options_t o = {.struct_size = sizeof o,
@@ -311,11 +310,11 @@ const strata_command_t strata_command_plan = {
     .name = "plan",
     .run = run_plan,
     .words = "FILE",
-    .help = "decides every address ahead, where lifetimes are known",
+    .help = "plans every address from known lifetimes",
     .options = options,
     .example = "--planner exact --capacity 1MiB --draw buffers.csv",
-    .more = "FILE is a trace, of which it takes a step that repeats; CSV with a buffer a row (id,lower,upper,size and perhaps "
-            "alignment, offset, kind, fork, branch, output); or a plan that -o wrote. docs/planning.md has the planners and the "
-            "formats.\n"
+    .more = "FILE is a trace, of which a repeated step is planned; CSV with a row for each buffer (id,lower,upper,size and "
+            "optionally alignment, offset, kind, fork, branch, output); or a plan that -o wrote. docs/planning.md describes the "
+            "planners and formats.\n"
             "\n"
             "Exit status: 0 done, 1 the plan does not fit into --capacity or a file could not be written, 2 wrong usage or file."};

@@ -24,13 +24,15 @@ typedef struct arguments {
 static int take_set(const strata_taking_t *taking, const char *text) {
     arguments_t *a = taking->into;
     if (a->set_count == SETTINGS) return strata_wrong_usage(taking->self, "--set is given more than %d times", SETTINGS);
-    if (strchr(text, ',')) return strata_wrong_usage(taking->self, "--set %.60s: one setting each, without a comma", text);
+    if (strchr(text, ','))
+        return strata_wrong_usage(taking->self, "--set %.60s: write one setting without a comma, and repeat --set for others",
+                                  text);
     a->set[a->set_count++] = text;
     return STRATA_EXIT_DONE;
 }
 
 static int take_report(const strata_taking_t *taking, const char *file) {
-    if (file && !*file) return strata_wrong_usage(taking->self, "--report= names no file");
+    if (file && !*file) return strata_wrong_usage(taking->self, "--report= has no file name");
     ((arguments_t *)taking->into)->report = file ? file : "1";
     return STRATA_EXIT_DONE;
 }
@@ -40,10 +42,10 @@ static const strata_option_t options[] = {
      "a preset or a strategy file (STRATA_STRATEGY, else strata)"},
     {"--set", "PATH=VALUE", STRATA_MANY, take_set, 0, 0, 0, "overrides an option of the strategy"},
     {"--report", "[=FILE]", STRATA_ONCE, take_report, 0, 0, 0,
-     "at the end of each process, writes who answered which function how often, to standard error or to a file; %p in its name is the "
-     "number of the process"},
+     "at the end of each process, writes how many calls of each function Strata and CUDA served, to standard error or to a file; "
+     "%p in its name is the process ID"},
     {"--table", NULL, STRATA_ONCE, strata_take_flag, offsetof(arguments_t, table), 0, 0,
-     "prints the table of docs/integrations.md: which functions are stood before, and what becomes of each"},
+     "prints the table of docs/integrations.md: the intercepted functions and their treatment"},
     STRATA_OPTIONS_END,
 };
 
@@ -59,7 +61,7 @@ static int print_table(void) {
         STRATA_PRELOAD_MAP(ROW)
 #undef ROW
     };
-    printf("| function | what becomes of it | |\n|---|---|---|\n");
+    printf("| function | treatment | |\n|---|---|---|\n");
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
         printf("| `%s` | %s | %s |\n", rows[i].name, treatments[rows[i].treatment], rows[i].text);
     return STRATA_EXIT_DONE;
@@ -142,11 +144,11 @@ static int check_program(const strata_command_t *self, const char *name) {
     if (!strata_program_find(name, path, sizeof path)) return strata_wrong_usage(self, "%.200s: there is no such program", name);
     strata_program_kind_t kind = strata_program_kind(path);
     if (kind == STRATA_PROGRAM_STATIC)
-        return strata_wrong_usage(self, "%.200s is linked statically: nothing can be preloaded into it", path);
+        return strata_wrong_usage(self, "%.200s is linked statically, so no library can be preloaded into it", path);
     if (kind == STRATA_PROGRAM_OWN_RUNTIME)
         fprintf(
             stderr,
-            "strata: %s has its CUDA runtime linked statically: its own requests do not come through, those of its libraries may. "
+            "strata: %s links its CUDA runtime statically, so its own requests do not reach Strata; those of its libraries may. "
             "Link it with -cudart shared\n",
             path);
     strata_program_preload_t heeded = strata_program_preload_of(path);
@@ -154,7 +156,8 @@ static int check_program(const strata_command_t *self, const char *name) {
         fprintf(
             stderr,
             "strata: %s changes user, group or capabilities when it starts (setuid, setgid), so the loader ignores LD_PRELOAD%s\n",
-            path, heeded == STRATA_PRELOAD_IGNORED ? ": Strata serves nothing of it" : " unless its own user runs it, as now");
+            path,
+            heeded == STRATA_PRELOAD_IGNORED ? ", and Strata serves none of its requests" : " unless its own user runs it, as now");
     return STRATA_EXIT_DONE;
 }
 
@@ -164,8 +167,9 @@ static int start(const strata_command_t *self, const arguments_t *a, char **prog
     if (status == STRATA_EXIT_DONE && a->report) status = check_report(self, a->report);
     if (status != STRATA_EXIT_DONE) return status;
     if (!find_library(library, sizeof library) || strpbrk(library, " :")) {
-        fprintf(stderr,
-                "strata run: libstrata_preload.so is not beside the command or installed, or its path has a blank or a colon\n");
+        fprintf(
+            stderr,
+            "strata run: libstrata_preload.so is neither next to the command nor installed, or its path has a blank or a colon\n");
         return STRATA_EXIT_FAILED;
     }
     if (!prepare(a, library)) {
@@ -184,8 +188,8 @@ static int run_run(const strata_command_t *self, int argc, char **argv) {
     int words;
     int status = strata_options_read(self, &arguments, argc, argv, &words);
     if (status != STRATA_EXIT_DONE) return status;
-    if (arguments.table) return words ? strata_wrong_usage(self, "--table stands alone") : print_table();
-    if (words == 0) return strata_wrong_usage(self, "which program? write -- ./program and its arguments");
+    if (arguments.table) return words ? strata_wrong_usage(self, "--table takes no arguments") : print_table();
+    if (words == 0) return strata_wrong_usage(self, "no program; write -- ./program and its arguments");
     argv[words] = NULL; /* argv ends with NULL, and the words are at its front */
     return start(self, &arguments, argv);
 }
@@ -194,15 +198,15 @@ const strata_command_t strata_command_run = {
     .name = "run",
     .run = run_run,
     .words = "-- PROGRAM [ARGUMENT...]",
-    .help = "runs a CUDA program with a strategy's memory (LD_PRELOAD)",
+    .help = "runs a CUDA program under a strategy (LD_PRELOAD)",
     .options = options,
     .may_be_empty = true,
     .example = "--strategy pytorch --report -- ./train",
     .more =
-        "The program and what it loads get their memory from the strategy: cudaMalloc, cudaMallocAsync, cudaMallocHost, "
-        "cudaMallocManaged, their frees, and the driver's functions of the same kind. What Strata does not serve goes to CUDA. "
-        "When CUDA is out of memory, what Strata keeps idle goes back, and the call is made again. docs/integrations.md has the table.\n"
+        "The strategy serves the memory requests of the program and its libraries: cudaMalloc, cudaMallocAsync, cudaMallocHost, "
+        "cudaMallocManaged, their frees, and the corresponding functions of the driver. All other calls go to CUDA. If CUDA is out "
+        "of memory, Strata releases its idle memory and repeats the call. docs/integrations.md has the table.\n"
         "\n"
-        "STRATA_BYPASS=1 in the environment: Strata steps aside, and CUDA's own allocator serves, to see whether a fault is Strata's.\n"
+        "With STRATA_BYPASS=1 in the environment, CUDA's own allocator serves, which shows whether a fault is Strata's.\n"
         "\n"
         "The exit status is the program's; 1: it could not be started, 2: wrong usage or strategy."};

@@ -58,7 +58,7 @@ static strata_status_t find_row(session_t *session, size_t *row) {
     if (status != STRATA_OK) return status;
     *row = session->result.peak_row;
     if (*row) return STRATA_OK;
-    return strata_fail(STRATA_E_INVALID, 0, "--at peak: %s reserves nothing of a device; write --at end, or a row",
+    return strata_fail(STRATA_E_INVALID, 0, "--at peak: %s reserves no device memory; write --at end, or a row",
                        session->trace->path);
 }
 
@@ -93,7 +93,7 @@ static int end(session_t *session, int exit_status) {
     if (session->trace && session->contenders.count > 0)
         strata_unmatched_tell(session->contenders.all[0].label, session->contenders.all[0].strategy, session->trace);
     if (session->result.work_left_out)
-        fprintf(stderr, "strata: %s runs no work of a trace: kernels are left out\n", session->result.device);
+        fprintf(stderr, "strata: %s cannot run the work of a trace; kernels are left out\n", session->result.device);
     strata_trace_delete(session->trace);
     strata_contenders_delete(&session->contenders);
     return exit_status;
@@ -113,12 +113,12 @@ const strata_command_t strata_command_stats = {
     .name = "stats",
     .run = run_stats,
     .words = "TRACE",
-    .help = "tells what every place, stream and layer holds at a row of a trace",
+    .help = "prints the memory of every place, stream and layer at a row of a trace",
     .options = strata_stats_options,
     .example = "--device sim:h100 --strategy mine.yaml --at 1200 run.csv.gz",
     .more =
-        "Replays the trace up to a row. Where requests failed for memory, the first report is in the table. docs/layers.md (strata "
-        "layers NAME) explains the figures of layers, strata.h all others.\n"
+        "Replays the trace up to a row. If requests failed for lack of memory, the first report is above the table. docs/layers.md "
+        "(strata layers NAME) explains the figures of layers, strata.h all others.\n"
         "\n"
-        "Exit status: 0 done (out-of-memory is told), 1 an operation failed otherwise, 2 wrong usage, strategy or trace, or "
+        "Exit status: 0 done (out-of-memory is reported), 1 another operation failed, 2 wrong usage, strategy or trace, or "
         "the strategy cannot be opened for lack of memory."};

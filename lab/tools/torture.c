@@ -24,7 +24,7 @@ typedef struct arguments {
 /* ---- the command line ---- */
 
 static int add_name(const strata_taking_t *taking, const char *text, const char **names, size_t most, size_t *count) {
-    if (!*text) return strata_wrong_usage(taking->self, "%s wants %s", taking->option->name, taking->option->value);
+    if (!*text) return strata_wrong_usage(taking->self, "%s needs %s", taking->option->name, taking->option->value);
     if (*count == most) return strata_wrong_usage(taking->self, "%s is given more than %zu times", taking->option->name, most);
     names[(*count)++] = text;
     return STRATA_EXIT_DONE;
@@ -44,21 +44,21 @@ static int take_layers(const strata_taking_t *taking, const char *text) {
     { name, letter, STRATA_ONCE, strata_take_number, offsetof(arguments_t, member), low, high, meaning }
 
 static const strata_option_t options[] = {
-    NUMBER("--programs", "N", programs, 1, 1000000000, "how many (500)"),
-    NUMBER("--seed", "S", seed, 0, UINT32_MAX, "what they are drawn by (1)"),
-    NUMBER("--first", "I", first, 0, 1000000000, "begins with program I of the seed (0)"),
+    NUMBER("--programs", "N", programs, 1, 1000000000, "number of programs (500)"),
+    NUMBER("--seed", "S", seed, 0, UINT32_MAX, "seed of the programs (1)"),
+    NUMBER("--first", "I", first, 0, 1000000000, "first program of the seed (0)"),
     NUMBER("--length", "N", length, 1, 100000,
-           "operations of each program, nearly all on one cache: a third serve blocks (some dozens, on all there is)"),
+           "operations of each program, nearly all on one cache, of which a third serve blocks (a few dozen, of all kinds)"),
     {"--strategy", "NAME|FILE", STRATA_MANY, take_strategy, 0, 0, 0,
      "a preset or a strategy file, instead of all presets and random legal stacks"},
     {"--layers", "FILE.so", STRATA_MANY, take_layers, 0, 0, 0,
      "the layers of a shared object, in random legal stacks; runs its code"},
     {"--allow-code", NULL, STRATA_ONCE, strata_take_flag, offsetof(arguments_t, allow_code), 0, 0,
-     "strategies may load shared objects with layers (load:), and so run their code"},
+     "lets strategies load shared objects with layers (load:), which runs their code"},
     NUMBER("--stacks", "N", stacks, 0, 10000, "random legal stacks, three for each program in turn (200)"),
     {"--progress", NULL, STRATA_ONCE, strata_take_flag, offsetof(arguments_t, progress), 0, 0,
-     "tells on standard error how far it is; without it where that is a terminal"},
-    NUMBER("--thin", "K", thin, 1, 1000, "each program under every K-th strategy, in turn, instead of all"),
+     "reports progress on standard error (always, if that is a terminal)"},
+    NUMBER("--thin", "K", thin, 1, 1000, "runs each program under every K-th strategy, in turn, instead of all"),
     NUMBER("--steps", "N", steps, 1, 1000000,
            "prints every step of the runs by one thread instead: the blocks with their addresses, and after every N-th step the "
            "figures that changed. One process runs them all (scripts/oracle)"),
@@ -150,7 +150,7 @@ static void print_sum(const torture_campaign_t *c, const torture_sum_t *sum, dou
            sum->programs, sum->operations, c->strategies->count, c->strategies->drawn,
            sum->runs[STRATA_TORTURE_INTERLEAVED] + sum->runs[STRATA_TORTURE_TURNS] + sum->runs[STRATA_TORTURE_AT_ONCE],
            sum->runs[STRATA_TORTURE_INTERLEAVED], sum->runs[STRATA_TORTURE_TURNS], sum->runs[STRATA_TORTURE_AT_ONCE], took);
-    if (sum->programs < c->programs) printf("the rest was left out: too many runs ended their processes\n");
+    if (sum->programs < c->programs) printf("the rest was skipped: too many runs ended their processes\n");
     printf("%" PRIu64 " blocks served, %" PRIu64 " requests refused, %" PRIu64 " runs without the memory to open\n", sum->served,
            sum->refused, sum->unopened);
     printf("%" PRIu64 " captures served, %" PRIu64 " graphs launched\n", sum->captures, sum->launches);
@@ -231,7 +231,7 @@ static int run_torture(const strata_command_t *self, int argc, char **argv) {
     int words;
     int result = strata_options_read(self, &a, argc, argv, &words);
     if (result != STRATA_EXIT_DONE) return result;
-    if (words > 0) return strata_wrong_usage(self, "\"%.40s\" is no option; write --strategy %.40s", argv[0], argv[0]);
+    if (words > 0) return strata_wrong_usage(self, "\"%.40s\" is not an option; write --strategy %.40s", argv[0], argv[0]);
     if (collect(&a, &list) == STRATA_OK) {
         if (a.jobs > a.programs) a.jobs = a.programs;
         torture_campaign_t campaign = {.strategies = &list,
@@ -259,8 +259,8 @@ const strata_command_t strata_command_torture = {
     .help = "runs random stream programs under every strategy: hazards, contents, leaks",
     .options = options,
     .example = "--programs 200 --strategy mine.yaml",
-    .more = "Programs of several streams, host threads and devices, each in order by its own events and borrows, so that "
-            "whatever the happens-before checker finds is the allocator's fault. Simulated devices with contents. A failing "
-            "program is made small and printed as a C program that builds against an installed Strata (docs/testing.md).\n"
+    .more = "Each program has several streams, host threads and devices, and orders its own work by events and borrows. So "
+            "every hazard that the happens-before checker finds is the allocator's fault. Devices are simulated, with contents. A "
+            "failing program is reduced and printed as a C program that builds against an installed Strata (docs/testing.md).\n"
             "\n"
-            "Exit status: 0 nothing is wrong, 1 something failed, 2 wrong usage, strategy or layer."};
+            "Exit status: 0 no failure, 1 something failed, 2 wrong usage, strategy or layer."};

@@ -17,7 +17,7 @@
 void *torture_shared_new(size_t size) {
     void *memory = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     if (memory != MAP_FAILED) return memory;
-    (void)strata_fail(STRATA_E_HOST_MEMORY, 0, "no memory to share with other processes: %s", strerror(errno));
+    (void)strata_fail(STRATA_E_HOST_MEMORY, 0, "cannot allocate memory that processes share: %s", strerror(errno));
     return NULL;
 }
 
@@ -29,7 +29,7 @@ void torture_ended(int how, int seconds, torture_verdict_t *verdict) {
     *verdict = (torture_verdict_t){.fault = TORTURE_FAULT_CRASH};
     if (WIFSIGNALED(how) && WTERMSIG(how) == SIGALRM) {
         verdict->fault = TORTURE_FAULT_HANG;
-        snprintf(verdict->text, sizeof verdict->text, "not done after %d s", seconds);
+        snprintf(verdict->text, sizeof verdict->text, "did not end within %d s", seconds);
     } else if (WIFSIGNALED(how)) {
         verdict->detail = WTERMSIG(how);
         snprintf(verdict->text, sizeof verdict->text, "ended by signal %d (%s)", WTERMSIG(how), strsignal(WTERMSIG(how)));
@@ -51,7 +51,7 @@ static pid_t begin_process(void) {
     (void)fflush(stdout);
     (void)fflush(stderr);
     pid_t child = torture_fork();
-    if (child < 0) (void)strata_fail(STRATA_E_IO, 0, "no process for a run: %s", strerror(errno));
+    if (child < 0) (void)strata_fail(STRATA_E_IO, 0, "cannot start a process for a run: %s", strerror(errno));
     /* Hundreds of processes may crash while a program is shrunk, so none leaves a core. */
     if (child == 0) (void)setrlimit(RLIMIT_CORE, &(struct rlimit){0, 0});
     return child;

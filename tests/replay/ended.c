@@ -72,7 +72,7 @@ TEST(run_ended, a_router_that_frees_to_the_wrong_stack_is_found) {
 TEST(run_ended, memory_that_never_went_back_is_told_by_place) {
     strata_run_result_t r = run_lost("system", TO_NOBODY, true);
     EXPECT_EQ(r.figures.failed_operations, 0);
-    EXPECT_STREQ(r.ended.kept, "3072 bytes of gpu:0, which nobody has any more");
+    EXPECT_STREQ(r.ended.kept, "3072 lost bytes of gpu:0, neither live nor cached");
     EXPECT_STREQ(run_lost("system", TO_NOBODY, false).ended.kept, "");
 }
 

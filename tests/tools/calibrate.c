@@ -154,9 +154,8 @@ TEST(calibrate, files_of_others_stay) {
     size_t count;
     write_text("mine.yaml", "stack: [system]\n");
     write_text("t.csv", "op,id,size,stream,time_us\n");
-    expect_wrong_use("calibrate --device sim -o mine.yaml", "-o mine.yaml: a file stands there that this command did not write");
-    expect_wrong_use("calibrate --device sim --csv t.csv -o p.yaml",
-                     "--csv t.csv: a file stands there that this command did not write");
+    expect_wrong_use("calibrate --device sim -o mine.yaml", "-o mine.yaml: the file exists and is not of this command");
+    expect_wrong_use("calibrate --device sim --csv t.csv -o p.yaml", "--csv t.csv: the file exists and is not of this command");
     char *text CLOSED_BY(text_gone) = read_bytes(temporary("mine.yaml"), &count);
     ASSERT_NE(text, NULL);
     EXPECT_EQ(count, strlen("stack: [system]\n"));
@@ -164,9 +163,9 @@ TEST(calibrate, files_of_others_stay) {
 }
 
 TEST(calibrate, wrong_use_is_told) {
-    expect_wrong_use("calibrate -o gpu.txt", "-o gpu.txt: a profile's file is known by its name; let it end in .yaml");
-    expect_wrong_use("calibrate -o gpu.yamlx2", "let it end in .yaml");
-    expect_wrong_use("calibrate p.yaml", "takes no arguments but options; write -o p.yaml for a file");
+    expect_wrong_use("calibrate -o gpu.txt", "-o gpu.txt: the name of a profile must end in .yaml");
+    expect_wrong_use("calibrate -o gpu.yamlx2", "must end in .yaml");
+    expect_wrong_use("calibrate p.yaml", "takes only options; to write to a file, use -o p.yaml");
     expect_wrong_use("calibrate --repeats 0", "--repeats");
     expect_wrong_use("calibrate --repeats 1001", "--repeats");
     expect_wrong_use("calibrate --device cpu", "\"cpu\" is no device; write gpu, gpu:0 to gpu:15, sim, sim:");
@@ -178,7 +177,7 @@ TEST(calibrate, without_a_gpu_it_says_so_and_writes_nothing) {
     if (ran.exit_status == 0) TEST_SKIP("there is a GPU");
     EXPECT_EQ(ran.exit_status, 2);
     EXPECT_CONTAINS(ran.errors, "no GPU to measure: ");
-    EXPECT_CONTAINS(ran.errors, "; write --device sim:h100 to see what it does\n");
+    EXPECT_CONTAINS(ran.errors, "; to try the command, write --device sim:h100\n");
     EXPECT_NE(access(temporary("none.yaml"), F_OK), 0);
 }
 

@@ -18,7 +18,7 @@ static const session_t sessions[] = {
               {"help compare", 0, .out = {"--capacity SIZE"}},
               {"--help", 0, .out = {NULL}},
               {"version", 0, .out = {"0.1.0"}}},
-     .wrong = {{"", "strata help COMMAND, or strata COMMAND --help, tells more"},
+     .wrong = {{"", "For more, run strata help COMMAND or strata COMMAND --help"},
                {"comapre", "there is no command \"comapre\"; did you mean strata compare"},
                {"help nothing", "there is no command \"nothing\""},
                {"version now", "takes no arguments"}}},
@@ -37,14 +37,14 @@ static const session_t sessions[] = {
                {"bad.yaml", "version: 1\nstrategy: mine\nstack:\n  - auto_growht: {}\n  - system: {}\n"}},
      .runs = {{"check good.yaml good.yaml", 0, .out = {""}, {""}},
               {"check good.yaml bad.yaml", 2, .out = {""}, {"bad.yaml:4:", "auto_growth"}}},
-     .wrong = {{"check", "which file?"}, {"check missing.yaml", "missing.yaml"}}},
+     .wrong = {{"check", "no file;"}, {"check missing.yaml", "missing.yaml"}}},
     {"explains",
      .runs = {{"explain paddle --set auto_growth.chunk_size=20MiB", 0, .out = {"20MiB", "--set"}},
               {"STRATA_STRATEGY=system -- explain", 0, .out = {"strategy system"}},
               {"explain", 0, .out = {"strategy strata"}}},
      .wrong = {{"explain paddle --set auto_growth.chunksize=1", "chunk_size"},
-               {"explain paddle --set nothing", "--set wants PATH=VALUE"},
-               {"explain a b", "one strategy at most"},
+               {"explain paddle --set nothing", "--set needs PATH=VALUE"},
+               {"explain a b", "takes one strategy"},
                {"explain nowhere.yaml", "nowhere.yaml"},
                {"explain padle", "paddle"}}},
     {"tells_differences",
@@ -52,15 +52,15 @@ static const session_t sessions[] = {
                .out = {"stack.auto_growth.chunk_size:\n  paddle               0            [preset paddle:",
                        "\n  strata-malloc        20MiB        [preset strata-malloc:"}},
               {"diff strata strata", 0, .out = {"=no difference\n"}}},
-     .wrong = {{"diff strata", "two strategies, please"}, {"diff strata padle", "paddle"}}},
+     .wrong = {{"diff strata", "needs two strategies"}, {"diff strata padle", "paddle"}}},
     {"refuses_wrong_usage",
-     .wrong = {{"replay x.csv", "no --strategy"},
+     .wrong = {{"replay x.csv", "--strategy is missing"},
                {"compare --strategy paddle", "no trace"},
-               {"compare --strategy", "--strategy wants a value"},
+               {"compare --strategy", "--strategy needs a value"},
                {"compare --strategie paddle x.csv", "unknown option --strategie; did you mean --strategy"},
-               {"compare --label a --strategy paddle x.csv", "--label a stands before the first --strategy"},
+               {"compare --label a --strategy paddle x.csv", "--label a is before the first --strategy"},
                {"compare --strategy paddle --label a --label b x.csv", "paddle has two labels"},
-               {"compare --strategy paddle --label '' x.csv", "a label has 1 to"},
+               {"compare --strategy paddle --label '' x.csv", "a label must have 1 to"},
                {"compare --strategy paddle --label a --strategy strata --label a x.csv", "two strategies have the label \"a\""},
                {"compare --strategy paddle --label \"$(printf 'a\\377')\" --strategy strata "
                 "--label \"$(printf 'a\\376')\" x.csv",
@@ -87,7 +87,7 @@ static const session_t sessions[] = {
                .out = {""},
                {"=wrong.csv:2:6: free of id 1, which no row above allocates; write its alloc first\n"}}},
      .wrong = {{"replay " BATCH " --strategy paddle pools.csv",
-                "pools.csv:2:17: pool_end of pool 3, which stream 0 has not begun"}}},
+                "pools.csv:2:17: pool_end of pool 3, which is not open on stream 0"}}},
     {"the_environment_is_heard_first",
      .runs = {{"STRATA_SET=auto_growth.chunk_size=4MiB -- replay " BATCH " --json - --strategy paddle " SMALL, 0,
                .out = {"{\"auto_growth.chunk_size\": \"4MiB\"}"}},
@@ -96,9 +96,10 @@ static const session_t sessions[] = {
                0, .out = {"\"options\": {\"auto_growth.chunk_size\": \"6MiB\"}"}}}},
     {"what_is_wrong_in_the_environment_is_told_as_its_own",
      .wrong = {{"STRATA_SET=auto_growth.chunk=1 -- compare --strategy paddle x.csv",
-                "STRATA_SET: auto_growth.chunk=1: no strategy given"},
-               {"compare --set auto_growth.chunk=1 --strategy paddle x.csv", "--set auto_growth.chunk=1: no strategy given"},
-               {"STRATA_SET=auto_growth -- compare --strategy paddle x.csv", "STRATA_SET: \"auto_growth\" is no PATH=VALUE"}}},
+                "STRATA_SET: auto_growth.chunk=1: none of the strategies has this path"},
+               {"compare --set auto_growth.chunk=1 --strategy paddle x.csv",
+                "--set auto_growth.chunk=1: none of the strategies has this path"},
+               {"STRATA_SET=auto_growth -- compare --strategy paddle x.csv", "STRATA_SET: \"auto_growth\" is not PATH=VALUE"}}},
     {"blanks_around_a_value_that_is_set_are_nothing",
      .runs = {{"STRATA_SET='retry.timeout=1ms , retry.depth=1, ' -- replay " BATCH " --json - --strategy strata " SMALL,
                0,
@@ -161,9 +162,9 @@ TEST(command, imports_strings) {
     EXPECT_CONTAINS(ran.out, "128MiB       PYTORCH_ALLOC_CONF:1:1\n");
     EXPECT_CONTAINS(ran.errors, "strata: PYTORCH_ALLOC_CONF:1:23: pinned_free_catch_all:True has no equivalent: ");
     expect_wrong_use("import pytorch max_split_sizemb:1", "<pytorch>:1:1: pytorch has no memory setting \"max_split_sizemb\"");
-    expect_wrong_use("import", "whose string?");
+    expect_wrong_use("import", "no allocator;");
     expect_wrong_use("import pytorch a b", "put it in quotes");
-    expect_wrong_use("import pytorch --as-of", "--as-of wants a value: --as-of VERSION");
+    expect_wrong_use("import pytorch --as-of", "--as-of needs a value: --as-of VERSION");
     expect_wrong_use("import pytorch --as_of 2", "unknown option --as_of; did you mean --as-of");
     ran = run_command("import --markdown");
     EXPECT_CONTAINS(ran.out, "| `max_split_size_mb` |");
@@ -188,7 +189,7 @@ TEST(command, labels_and_sets) {
             FAIL_TEST("%s: the options are not %s", labels[i], options[i]);
     }
     expect_wrong_use("compare " BATCH " --set buffered.size=1 --strategy paddle --strategy system x.csv",
-                     "--set buffered.size=1: no strategy given has that path");
+                     "--set buffered.size=1: none of the strategies has this path");
     expect_wrong_use("compare " BATCH " --strategy paddle --strategy system --set auto_growth.chunk_size=1MiB x.csv",
                      "auto_growth");
 }

@@ -27,14 +27,14 @@ static void write_files(void) {
 
 /* The drawing, without what is said after it. */
 static const char *drawing(const ran_t *ran) {
-    char *at = ran->out ? strstr(ran->out, "draw.csv, where most is reserved\n") : NULL;
+    char *at = ran->out ? strstr(ran->out, "draw.csv, at the peak of reserved memory\n") : NULL;
     char *end = at ? strstr(at, "\ndraw.csv: ") : NULL;
     if (end) *end = '\0';
     return at ? at : "nothing is drawn";
 }
 
 /* A sign is 128 KiB: 1 MiB has eight of them. */
-static const char two_sides[] = "draw.csv, where most is reserved\n"
+static const char two_sides[] = "draw.csv, at the peak of reserved memory\n"
                                 "\n"
                                 "small                                    large\n"
                                 "after row 6 of 9                         after row 2 of 9\n"
@@ -43,7 +43,7 @@ static const char two_sides[] = "draw.csv, where most is reserved\n"
                                 "  waiting     4.00 MiB                     waiting          0 B\n"
                                 "  free       13.00 MiB                     free       58.00 MiB\n"
                                 "\n"
-                                "all chunks, a sign is 128.0 KiB          all chunks, a sign is 128.0 KiB\n"
+                                "all chunks, 128.0 KiB per character      all chunks, 128.0 KiB per character\n"
                                 "|........................[#######~~~~~   |.....................................\n"
                                 "~~~~~~~~~~~~~~~~~~~~~~~~~~~|..........   ......................................\n"
                                 "......................................   ......................................\n"
@@ -60,7 +60,7 @@ static const char two_sides[] = "draw.csv, where most is reserved\n"
                                 "                                         ....[###############\n"
                                 "\n"
                                 "fragmented: gpu:0, stream 9              fragmented: gpu:0, stream 9\n"
-                                "8.00 MiB, a sign is 32.00 KiB            32.00 MiB, a sign is 128.0 KiB\n"
+                                "8.00 MiB, 32.00 KiB per character        32.00 MiB, 128.0 KiB per character\n"
                                 "free 6.00 MiB in 1 piece                 free 30.00 MiB in 1 piece\n"
                                 "......................................   ......................................\n"
                                 "......................................   ......................................\n"
@@ -72,7 +72,7 @@ static const char two_sides[] = "draw.csv, where most is reserved\n"
                                 "\n"
                                 "[ a live block begins   # live   ~ waits for other streams   . free   + mixed\n";
 
-static const char one_below_the_other[] = "draw.csv, where most is reserved\n"
+static const char one_below_the_other[] = "draw.csv, at the peak of reserved memory\n"
                                           "\n"
                                           "small\n"
                                           "after row 6 of 9\n"
@@ -82,7 +82,7 @@ static const char one_below_the_other[] = "draw.csv, where most is reserved\n"
                                           "  free       13.00 MiB\n"
                                           "\n"
                                           "largest: gpu:0, stream 7\n"
-                                          "8.00 MiB, a sign is 32.00 KiB\n"
+                                          "8.00 MiB, 32.00 KiB per character\n"
                                           "free 3.00 MiB in 1 piece\n"
                                           "........................................\n"
                                           "........................................\n"
@@ -100,7 +100,7 @@ static const char one_below_the_other[] = "draw.csv, where most is reserved\n"
                                           "  free       58.00 MiB\n"
                                           "\n"
                                           "largest: gpu:0, stream 7\n"
-                                          "32.00 MiB, a sign is 128.0 KiB\n"
+                                          "32.00 MiB, 128.0 KiB per character\n"
                                           "free 28.00 MiB in 1 piece\n"
                                           "........................................\n"
                                           "........................................\n"
@@ -134,14 +134,14 @@ static const session_t sessions[] = {
     {"of_one_strategy_and_of_one_that_reserves_nothing",
      .files = {{"host.csv", "op,id,size,stream,time_us,place\nalloc,1,1000,0,0,pinned\n"}},
      .runs = {{"COLUMNS=80 -- replay --device sim --repeat 1 --strategy small.yaml --draw=all draw.csv", 0,
-               .out = {"\nall chunks, a sign is 32.00 KiB\n|...."}},
+               .out = {"\nall chunks, 32.00 KiB per character\n|...."}},
               {"replay --device sim --repeat 1 --strategy small.yaml --draw host.csv", 0,
-               .out = {"host.csv, where most is reserved\n\nsmall\nreserves nothing of a device\n\n[ a live"}}},
+               .out = {"host.csv, at the peak of reserved memory\n\nsmall\nreserves no device memory\n\n[ a live"}}},
      .prepare = write_files},
     {"refuses_wrong_usage",
      .wrong = {{COMPARE "--draw=small draw.csv",
                 "--draw=small: write all, fragmented or largest, or --draw alone; see strata help compare"},
-               {COMPARE "--draw --json - draw.csv", "--json - writes where --draw does; write --json FILE"},
+               {COMPARE "--draw --json - draw.csv", "--json - and --draw both write to standard output; write --json FILE"},
                {"stats --strategy small.yaml --draw draw.csv", "unknown option --draw"}},
      .prepare = write_files},
 };

@@ -53,7 +53,7 @@ TEST(gpu_script, compares_layouts_with_the_simulator) {
     char *report CLOSED_BY(text_gone) = report_of("--device sim:h100 --part layouts", "gpu-layouts", 0);
     ASSERT_TRUE(report);
     EXPECT_CONTAINS(report, "| handles side by side under bfc | ");
-    EXPECT_CONTAINS(report, "| pinned memory as Paddle has it | ");
+    EXPECT_CONTAINS(report, "| pinned memory as in Paddle | ");
     EXPECT_LACKS(report, "None");
 }
 

@@ -86,7 +86,7 @@ TEST(plan_command, writes_figures_as_json) {
     snprintf(trace, sizeof trace, "%s", write_text("kept.csv", "lower,upper,size\n0,1,2\n"));
     ran = run_command("plan %s --json %s", instance("minimalloc-A"), trace);
     EXPECT_EQ(ran.exit_status, 2);
-    EXPECT_CONTAINS(ran.errors, "a file stands there that is no JSON");
+    EXPECT_CONTAINS(ran.errors, "exists and is not JSON");
 }
 
 /* What -o writes is a plan that can be read, and is the same. */
@@ -114,9 +114,9 @@ TEST(plan_command, finds_the_step_that_repeats) {
     char file[512];
     snprintf(file, sizeof file, "%s", write_text("steps.csv", rows));
     ran_t ran = run_well("plan %s", file);
-    EXPECT_CONTAINS(ran.out, "13 buffers, step 15 of 30 that repeat\n");
+    EXPECT_CONTAINS(ran.out, "13 buffers, step 15 of 30 repeated steps\n");
     EXPECT_CONTAINS(ran.out, "peak         10752 bytes"); /* the block that lives throughout, the largest layer, and 512 */
-    EXPECT_CONTAINS(run_well("plan %s --step 2", file).out, "13 buffers, step 2 of 30 that repeat");
+    EXPECT_CONTAINS(run_well("plan %s --step 2", file).out, "13 buffers, step 2 of 30 repeated steps");
     EXPECT_CONTAINS(run_well("plan %s --step all", file).out, "362 buffers\n");
     char plan[512];
     snprintf(plan, sizeof plan, "%s", temporary("held.csv"));
@@ -212,16 +212,16 @@ static const session_t sessions[] = {
                {"bad.json", "{\"plan\":[{\"lower\":0}]}"},
                {"none.json", "{\"planner\":\"auto\"}"}},
      .wrong = {{"plan", "no file; write a trace, a CSV or a plan"},
-               {"plan two.csv two.csv", "one file at a time"},
+               {"plan two.csv two.csv", "takes one file"},
                {"plan two.csv --planner gredy", "there is no planner \"gredy\"; write greedy"},
                {"plan two.csv --time 3", "--time"},
                {"plan two.csv --capacity 0", "--capacity is 0"},
                {"plan two.csv --step 0", "--step 0: write a number from 1, or all"},
-               {"plan two.csv --step 1", "two.csv is no trace; leave --step out"},
+               {"plan two.csv --step 1", "two.csv is not a trace; leave out --step"},
                {"plan two.csv --pools some", "--pools some: write intermediates"},
                {"plan two.csv --streams alone", "--streams alone: write together or apart"},
-               {"plan two.csv -o two.csv", "is the file that is read"},
-               {"plan two.csv --compare --draw", "--compare prints tables alone"},
+               {"plan two.csv -o two.csv", "is also the input"},
+               {"plan two.csv --compare --draw", "--compare only prints tables"},
                {"plan clash.csv", "what is fixed is no plan: buffers 0 and 1 share bytes"},
                {"plan bad.json", "bad.json:1: a buffer has \"lower\", \"upper\", \"size\" and \"offset\""},
                {"plan none.json", "no plan; write what strata plan -o writes"},

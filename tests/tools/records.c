@@ -40,8 +40,8 @@ TEST(convert, writes_where_it_is_told_and_destroys_nothing) {
     ran_t ran = run_well("convert --no-tags " SNAPSHOT " -");
     EXPECT_CONTAINS(ran.out, "# strata-trace 1\nop,id,size,stream,time_us,device\n");
     write_text("precious.csv", "op,id,size,stream,time_us\n");
-    expect_wrong_use("convert " SNAPSHOT " precious.csv", "precious.csv: a file stands there that this command did not write");
-    expect_wrong_use("convert " SNAPSHOT, "write the record and the file to make: IN OUT");
+    expect_wrong_use("convert " SNAPSHOT " precious.csv", "precious.csv: the file exists and is not of this command");
+    expect_wrong_use("convert " SNAPSHOT, "needs two files, the record and the trace to write: IN OUT");
     write_text("broken.csv", "op,id,size,stream,time_us\nfree,1,0,0,0\n");
     expect_wrong_use("convert broken.csv broken.out", "broken.csv:2:6: free of id 1");
     EXPECT_NE(access(written("broken.out"), F_OK), 0);
@@ -56,8 +56,8 @@ TEST(first_minute, a_record_alone_is_compared) {
     EXPECT_CONTAINS(ran.out, " pytorch ");
     EXPECT_CONTAINS(ran.out, " pytorch-expandable ");
     EXPECT_CONTAINS(ran.out, " strata\n");
-    EXPECT_CONTAINS(ran.out,
-                    "over the rows: what the program asked for,\nand what each strategy got from the device. A full sign is ");
+    EXPECT_CONTAINS(
+        ran.out, "over the rows: the bytes that the program requested,\nand those that each strategy reserved. A full block is ");
     const char *last = strstr(ran.out, "\nprotocol4.pickle.gz: ");
     ASSERT_NE(last, NULL);
     EXPECT_CONTAINS(last, ": with pytorch the program ends first, ");
@@ -90,7 +90,7 @@ TEST(first_minute, lines_show_what_is_held_and_when) {
     for (int i = 0; i < 5; i++) sprintf(text + strlen(text), "alloc,%d,512,0,%d\nfree,%d,0,0,%d\n", 20 + i, 9 + i, 20 + i, 9 + i);
     write_text("steps.csv", text);
     ran_t ran = run_well("COLUMNS=33 -- replay " BATCH " --curve --strategy system steps.csv");
-    EXPECT_CONTAINS(ran.out, "\n  asked for  :::::::::###########\n                       ^\n");
+    EXPECT_CONTAINS(ran.out, "\n  requested  :::::::::###########\n                       ^\n");
     EXPECT_CONTAINS(ran.out, "\n  system     :::::::::###########\n");
     EXPECT_CONTAINS(ran.out, "40.00 MiB at row 11\n");
 }
@@ -248,10 +248,9 @@ TEST(exported, a_table_has_a_line_for_each_row_of_a_short_trace) {
 }
 
 TEST(exported, wrong_use_is_refused) {
-    expect_wrong_use("export --device sim --strategy strata " SNAPSHOT, "write the trace and the file to make: TRACE OUT");
-    expect_wrong_use("export --device sim --strategy strata " SNAPSHOT " out.txt", "out.txt: the name says what is made");
+    expect_wrong_use("export --device sim --strategy strata " SNAPSHOT, "needs a trace and the file to write: TRACE OUT");
+    expect_wrong_use("export --device sim --strategy strata " SNAPSHOT " out.txt", "out.txt: unknown file type");
     expect_wrong_use("export --device sim " SNAPSHOT " out.json", "--strategy");
     write_text("mine.json", "{\"mine\": true}");
-    expect_wrong_use("export --device sim --strategy strata " SNAPSHOT " mine.json",
-                     "a file stands there that this command did not write");
+    expect_wrong_use("export --device sim --strategy strata " SNAPSHOT " mine.json", "the file exists and is not of this command");
 }

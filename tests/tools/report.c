@@ -50,7 +50,7 @@ TEST(report, replaces_its_own_pages_alone) {
     expect_wrong_use("report " DEVICE " -o mine.html nothing.csv", "nothing.csv");
     ran_t ran = run_command("report " DEVICE " -o mine.html %s", SMALL);
     EXPECT_EQ(ran.exit_status, 2);
-    EXPECT_CONTAINS(ran.errors, "mine.html: a file stands there that this command did not write");
+    EXPECT_CONTAINS(ran.errors, "mine.html: the file exists and is not of this command");
     char *kept CLOSED_BY(text_gone) = page_text("mine.html");
     EXPECT_STREQ(kept, "<!doctype html>\n<title>mine</title>\n");
     run_well("report " DEVICE " -o again.html %s", SMALL);
@@ -58,7 +58,7 @@ TEST(report, replaces_its_own_pages_alone) {
     ran = run_command("report " DEVICE " -o nowhere/page.html %s", SMALL);
     EXPECT_EQ(ran.exit_status, 1);
     EXPECT_CONTAINS(ran.errors, "nowhere/page.html");
-    expect_wrong_use("report -o - x.csv", "a page goes into a file");
+    expect_wrong_use("report -o - x.csv", "a page cannot go to standard output");
     expect_wrong_use("report", "no trace");
 }
 

@@ -40,7 +40,7 @@ TEST(shards, each_takes_its_traces) {
     EXPECT_EQ(count_of(ran.out, "\"label\": "), 6);
     ran = run_command("merge all.json 1.json");
     EXPECT_EQ(ran.exit_status, 2);
-    EXPECT_CONTAINS(ran.errors, "stands twice, in all.json and in 1.json; merge each shard once");
+    EXPECT_CONTAINS(ran.errors, "occurs twice, in all.json and in 1.json; merge each shard once");
 }
 
 /* Traces of one name in several folders, whatever shard each falls to: as much of the path as tells them apart is the name. */
@@ -60,7 +60,7 @@ TEST(shards, traces_of_one_name_are_told_apart) {
                              shard, shard);
         EXPECT_CONTAINS(ran.out, shard ? "a/b/x.csv\n" : "a/x.csv\n");
         EXPECT_CONTAINS(ran.out, shard ? "\nc/b/x.csv\n" : "\nc/x.csv\n");
-        EXPECT_CONTAINS(ran.out, shard ? "c/b/x.csv, where most" : "\ny.csv, where most");
+        EXPECT_CONTAINS(ran.out, shard ? "c/b/x.csv, at the peak" : "\ny.csv, at the peak");
     }
     ran_t ran = run_well("merge 0.json 1.json");
     EXPECT_EQ(count_of(ran.out, "\"label\": "), 5);
@@ -106,13 +106,13 @@ static void expect_merge_refused(const char *text, const char *error) {
 }
 
 TEST(shards, what_is_no_comparison_is_refused) {
-    expect_merge_refused("", "wrong.json:1: no JSON text");
+    expect_merge_refused("", "wrong.json:1: not JSON");
     expect_merge_refused("nothing", "wrong.json:1: a value is wanted here");
     expect_merge_refused("[]", "wrong.json:1: no \"schema\": 1");
     expect_merge_refused("{\"runs\": []}", "no \"schema\": 1");
-    expect_merge_refused("{\n\"schema\": 2}", "wrong.json:2: the schema is not known; this version reads 1");
-    expect_merge_refused("{\"schema\": 1,\n\n\"runs\": {}}", "wrong.json:3: runs is no array");
-    expect_merge_refused("{\"schema\": 1,\n\"runs\": [\n3]}", "wrong.json:3: a run is no object");
+    expect_merge_refused("{\n\"schema\": 2}", "wrong.json:2: unknown schema; this version reads 1");
+    expect_merge_refused("{\"schema\": 1,\n\n\"runs\": {}}", "wrong.json:3: runs is not an array");
+    expect_merge_refused("{\"schema\": 1,\n\"runs\": [\n3]}", "wrong.json:3: a run is not an object");
     expect_merge_refused("{\"schema\": 1, \"runs\": [" RUN("t", "x") ",\n\n{\"label\": \"x\"}]}",
                          "wrong.json:3: the run has no trace or no label");
     expect_merge_refused("{\"schema\": 1, \"runs\": []} x", "more text after the end");
@@ -120,7 +120,7 @@ TEST(shards, what_is_no_comparison_is_refused) {
     expect_merge_refused("{\"schema\" 1}", "a colon is wanted here");
     expect_merge_refused("{schema: 1}", "a string is wanted here");
     expect_merge_refused("{\"schema\": 1, \"runs\": [],\n\"provenance\": 3}",
-                         "wrong.json:2: provenance, errors and verdicts are arrays");
+                         "wrong.json:2: provenance, errors and verdicts must be arrays");
     expect_merge_refused("{\"schema\": 1, \"a\": 01}", "a comma or the end is wanted here");
     expect_merge_refused("{\"schema\": 1.}", "a number that does not end");
     expect_merge_refused("{\"schema\": 1, \"a\": \"\\x\"}", "no such escape");
@@ -183,7 +183,7 @@ TEST(shards, json_replaces_nothing_but_a_comparison) {
             snprintf(path, sizeof path, "%s", write_text("kept.csv", kept[i]));
             ran_t ran = run_command("%s", commands[k]);
             EXPECT_EQ(ran.exit_status, 2);
-            EXPECT_CONTAINS(ran.errors, "--json kept.csv: a file stands there that is no comparison of strata; write another name");
+            EXPECT_CONTAINS(ran.errors, "--json kept.csv: the file exists and is not a comparison of strata; write another name");
             size_t count;
             char *now CLOSED_BY(text_gone) = read_bytes(path, &count);
             EXPECT_EQ(count, strlen(kept[i]));

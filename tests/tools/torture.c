@@ -16,7 +16,7 @@ static const session_t sessions[] = {
     /* One layer keeps what it should give back, another ends the process. The first sixteen failures are told: of both. */
     {"tells_what_a_faulty_layer_does",
      .runs = {{"torture --first 6 --programs 10 --layers " MODULES "/faulty.so", 1,
-               .out = {"the process ended", "ended by signal 6", "made small in ",
+               .out = {"the process ended", "ended by signal 6", "reduced in ",
                        " --programs 1 --layers " MODULES "/faulty.so, under ", "#include <strata/torture.h>\n",
                        "\"load: [\\\"" MODULES "/faulty.so\\\"]\\n\"\n"}}}},
     /* Only where hundreds of blocks come and go in one cache does it show: the long program, the last of twenty. */
@@ -29,12 +29,12 @@ static const session_t sessions[] = {
     /* A process that ends in the midst of its programs did not run them, whatever it says. */
     {"tells_of_a_layer_that_ends_its_program_with_success",
      .runs = {{"torture --programs 10 --layers " MODULES "/quitting.so", 1,
-               .out = {"the process ended itself with status 0", "made small in "}}}},
+               .out = {"the process ended itself with status 0", "reduced in "}}}},
     {"refuses_wrong_usage", .wrong = {{"torture --programs none", "--programs none: write a number from 1 to "},
                                       {"torture --seeds 1", "unknown option --seeds; did you mean --seed"},
                                       {"torture --strategy no_such.yaml", "no_such.yaml"},
                                       {"torture --layers no_such.so", ""},
-                                      {"torture --strategy", "--strategy wants a value: --strategy NAME|FILE"}}},
+                                      {"torture --strategy", "--strategy needs a value: --strategy NAME|FILE"}}},
 };
 
 TEST_EACH(torture, prints, session_t, sessions) { expect_session(row); }

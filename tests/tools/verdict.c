@@ -135,7 +135,7 @@ TEST(verdict, all_presets_are_compared) {
     EXPECT_CONTAINS(ran.out, " pytorch");
     expect_wrong_use("compare " BATCH "--strategy all --set a.b=1 one.csv", "--set a.b=1 follows --strategy all");
     expect_wrong_use("compare " BATCH "--strategy all --label x one.csv", "--label x follows --strategy all");
-    expect_wrong_use("stats --device sim --strategy all one.csv", "one strategy, please");
+    expect_wrong_use("stats --device sim --strategy all one.csv", "takes one strategy");
 }
 
 /* ---- the final command ---- */

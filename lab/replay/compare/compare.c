@@ -205,8 +205,7 @@ static void finish_figures(const all_runs_t *all, size_t i) {
 static strata_status_t check_devices(const strata_comparison_t *comparison) {
     for (size_t i = 0; i < comparison->contender_count && comparison->smallest; i++)
         if (!comparison->contenders[i].target.profile)
-            return strata_fail(STRATA_E_UNSUPPORTED, 0,
-                               "the least capacity is searched on simulated devices alone; write --device sim");
+            return strata_fail(STRATA_E_UNSUPPORTED, 0, "--smallest works only on simulated devices; write --device sim");
     return STRATA_OK;
 }
 

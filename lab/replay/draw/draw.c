@@ -140,11 +140,11 @@ static void say_sums(side_t *side, size_t of) {
 
 static void say_all(side_t *side, uint64_t scale) {
     say(side, " ");
-    say(side, "all chunks, a sign is %s", strata_cell_bytes(scale).text);
+    say(side, "all chunks, %s per character", strata_cell_bytes(scale).text);
     size_t first = side->count;
     for (size_t i = 0; i < side->map->chunk_count && side->status == STRATA_OK; i++) {
         if (side->count - first >= ALL_MOST) {
-            say(side, "and %zu chunks more", side->map->chunk_count - i);
+            say(side, "and %zu more chunks", side->map->chunk_count - i);
             return;
         }
         put(side, BORDER);
@@ -157,7 +157,7 @@ static void say_chunk(side_t *side, const char *which, const strata_map_chunk_t 
     while (signs_of(chunk->size, scale) > most) scale *= 2;
     say(side, " ");
     say(side, "%s: %s, %s", which, chunk->place, chunk->stream);
-    say(side, "%s, a sign is %s", strata_cell_bytes(chunk->size).text, strata_cell_bytes(scale).text);
+    say(side, "%s, %s per character", strata_cell_bytes(chunk->size).text, strata_cell_bytes(scale).text);
     say(side, "free %s in %zu piece%s", strata_cell_bytes(chunk->bytes[0]).text, chunk->blocks[0],
         chunk->blocks[0] == 1 ? "" : "s");
     put_chunk(side, chunk, scale);
@@ -265,7 +265,7 @@ static void fill_sides(const strata_draw_t *draw, side_t *sides, size_t count, s
             say_sums(&sides[i], rows);
         } else {
             say(&sides[i], "%s", sides[i].label);
-            say(&sides[i], "reserves nothing of a device");
+            say(&sides[i], "reserves no device memory");
         }
     }
     level(sides, count);

@@ -59,7 +59,7 @@ static void put_peak(const strata_line_t *line, size_t label_width, const strata
 
 void strata_draw_lines(const strata_line_t *line, const strata_series_t *series, const char *const *labels, size_t count,
                        size_t rows) {
-    static const char asked[] = "asked for";
+    static const char asked[] = "requested";
     uint64_t signs[MOST], most = series[0].peaks[STRATA_SERIES_requested].value;
     size_t label_width = sizeof asked - 1;
     for (size_t i = 0; i < count; i++) {
@@ -70,7 +70,7 @@ void strata_draw_lines(const strata_line_t *line, const strata_series_t *series,
     size_t width = line->width > label_width + MARGIN + LEAST ? line->width - label_width - MARGIN : LEAST;
     width = strata_min(width, MOST);
     fprintf(line->out,
-            "over the rows: what the program asked for,\nand what each strategy got from the device. A full sign is %s\n",
+            "over the rows: the bytes that the program requested,\nand those that each strategy reserved. A full block is %s\n",
             strata_cell_bytes(most).text);
     resample(&series[0], STRATA_SERIES_requested, rows, signs, width);
     put_line(line, asked, label_width, signs, width, most);

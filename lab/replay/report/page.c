@@ -24,7 +24,7 @@ static ssize_t put_escaped(void *out, const char *text, size_t count) {
 /* Writes the verdicts and the printed table, for browsers without scripts. */
 static strata_status_t put_table(strata_output_t *out, const strata_findings_t *findings) {
     FILE *table = fopencookie(out, "w", (cookie_io_functions_t){.write = put_escaped});
-    if (!table) return strata_fail(STRATA_E_HOST_MEMORY, 0, "no host memory left for the table of the page");
+    if (!table) return strata_fail(STRATA_E_HOST_MEMORY, 0, "out of host memory for the table of the page");
     for (size_t i = 0; i < findings->traces && findings->verdicts; i++) fprintf(table, "%s\n\n", findings->verdicts[i].text);
     const strata_table_view_t view = {
         .columns = findings->contenders, .stands_for = findings->stands_for, .searched = findings->searched};

@@ -58,8 +58,8 @@ strata_status_t strata_page_begin(strata_page_t *page, size_t traces, size_t con
     *page = (strata_page_t){.count = traces * contenders, .contenders = contenders};
     if (page->count > STRATA_PAGE_RUNS)
         return strata_fail(STRATA_E_INVALID, 0,
-                           "a page shows %d runs (traces times strategies) at most, and these are %zu; give fewer traces",
-                           STRATA_PAGE_RUNS, page->count);
+                           "a page shows at most %d runs (traces times strategies), not %zu; give fewer traces", STRATA_PAGE_RUNS,
+                           page->count);
     page->room = page->count;
     page->columns = strata_page_share(ALL_COLUMNS, LEAST_COLUMNS, MOST_COLUMNS, page->count);
     page->around = strata_page_share(ALL_AROUND, LEAST_AROUND, MOST_AROUND, page->count);

@@ -43,7 +43,7 @@ void strata_run_ended_empty(strata_run_ended_t *ended, strata_t handle) {
     while ((domain = strata_facade_next_domain(facade, &index)) != NULL) {
         uint64_t missing = missing_in(domain);
         if (missing == 0) continue;
-        add_kept(ended, "%llu bytes of %s:%u, which nobody has any more", (unsigned long long)missing,
+        add_kept(ended, "%llu lost bytes of %s:%u, neither live nor cached", (unsigned long long)missing,
                  strata_place_name(strata_place_kind(domain->place)), strata_place_device(domain->place));
     }
 }

@@ -177,7 +177,8 @@ static strata_status_t finish_watch(strata_running_t *run) {
         to += written;
         room -= (size_t)written;
     }
-    return strata_checker_complete(checker) ? STRATA_OK : strata_fail(STRATA_E_HOST_MEMORY, 0, "no host memory left to check");
+    return strata_checker_complete(checker) ? STRATA_OK
+                                            : strata_fail(STRATA_E_HOST_MEMORY, 0, "out of host memory for the checker");
 }
 
 /* After the end of the trace, frees everything that it left live, so that only lost memory remains. */

@@ -13,10 +13,10 @@
 
 /* X(name, meaning): bytes of device memory */
 #define STRATA_SERIES_MAP(X)                                                                                                       \
-    X(requested, "what live allocations asked for")                                                                                \
-    X(allocated, "the blocks they got, rounding included")                                                                         \
-    X(reserved, "the chunks got from the device")                                                                                  \
-    X(deferred, "freed by the caller and still in use by another stream")
+    X(requested, "requested bytes of live allocations")                                                                            \
+    X(allocated, "blocks of live allocations, rounding included")                                                                  \
+    X(reserved, "chunks from the device")                                                                                          \
+    X(deferred, "freed by the caller but still in use by another stream")
 typedef enum strata_series_curve {
 #define STRATA_SERIES_ENUM(name, meaning) STRATA_SERIES_##name,
     STRATA_SERIES_MAP(STRATA_SERIES_ENUM)

@@ -221,7 +221,8 @@ static void divide(table_t *table, size_t width) {
 
 static void say_failures(const strata_stats_t *stats, uint64_t count) {
     if (count)
-        strata_output_print(stats->out, "%" PRIu64 " request%s failed for memory so far\n", count, count == 1 ? " has" : "s have");
+        strata_output_print(stats->out, "%" PRIu64 " request%s failed for lack of memory so far\n", count,
+                            count == 1 ? " has" : "s have");
     if (count && stats->refused) strata_output_print(stats->out, "%s\n", stats->refused);
 }
 

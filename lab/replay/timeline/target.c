@@ -34,9 +34,9 @@ static strata_status_t open_all(const strata_target_t *target, uint32_t count, s
 
 strata_status_t strata_machine_open(const strata_target_t *target, uint32_t count, strata_machine_t *machine) {
     if (!target->profile && target->capacity != 0)
-        return strata_fail(STRATA_E_UNSUPPORTED, 0, "a capacity can be given to simulated devices alone; write --device sim");
+        return strata_fail(STRATA_E_UNSUPPORTED, 0, "a capacity can be set only for simulated devices; write --device sim");
     if (!target->profile && target->host_jitter != 0)
-        return strata_fail(STRATA_E_UNSUPPORTED, 0, "the host of simulated devices alone is held up on order; write --device sim");
+        return strata_fail(STRATA_E_UNSUPPORTED, 0, "host delays can be set only for simulated devices; write --device sim");
     strata_machine_t opened = {0};
     opened.devices = strata_host_new(count, sizeof *opened.devices);
     strata_status_t status = opened.devices ? open_all(target, count, &opened) : STRATA_E_HOST_MEMORY;

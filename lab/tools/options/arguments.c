@@ -36,7 +36,7 @@ static int add_presets(const strata_taking_t *taking) {
 
 static int take_strategy(const strata_taking_t *taking, const char *value) {
     bool all = strcmp(value, ALL_PRESETS) == 0, many = taking->option->often == STRATA_MANY;
-    if (all && !many) return strata_wrong_usage(taking->self, "one strategy, please; strata compare takes --strategy all");
+    if (all && !many) return strata_wrong_usage(taking->self, "takes one strategy; strata compare takes --strategy all");
     return all ? add_presets(taking) : add_strategy(taking, (strata_argument_strategy_t){.name = value});
 }
 
@@ -47,21 +47,23 @@ static int take_set(const strata_taking_t *taking, const char *value) {
     size_t *count = strategy ? &strategy->set_count : &arguments->set_count;
     if (!strchr(value, '=')) return strata_wrong_usage(taking->self, "--set %.80s: write PATH=VALUE", value);
     if (strategy && strategy->if_possible)
-        return strata_wrong_usage(taking->self, "--set %.80s follows --strategy all; write it before, for all that have the path",
-                                  value);
-    if (*count == STRATA_ARGUMENT_SETS) return strata_wrong_usage(taking->self, "more than %d --set", STRATA_ARGUMENT_SETS);
+        return strata_wrong_usage(
+            taking->self, "--set %.80s follows --strategy all; write it before, to set all strategies that have the path", value);
+    if (*count == STRATA_ARGUMENT_SETS)
+        return strata_wrong_usage(taking->self, "--set is given more than %d times", STRATA_ARGUMENT_SETS);
     set[(*count)++] = value + strspn(value, " ");
     return STRATA_EXIT_DONE;
 }
 
 static int take_label(const strata_taking_t *taking, const char *value) {
     strata_argument_strategy_t *strategy = latest(taking->into);
-    if (!strategy) return strata_wrong_usage(taking->self, "--label %.40s stands before the first --strategy", value);
+    if (!strategy)
+        return strata_wrong_usage(taking->self, "--label %.40s is before the first --strategy; write it after its strategy", value);
     if (strategy->if_possible)
         return strata_wrong_usage(taking->self, "--label %.40s follows --strategy all; name one strategy before it", value);
     if (strategy->label) return strata_wrong_usage(taking->self, "%.80s has two labels", strategy->name);
     if (!*value || strlen(value) >= STRATA_ARGUMENT_LABEL)
-        return strata_wrong_usage(taking->self, "a label has 1 to %d letters", STRATA_ARGUMENT_LABEL - 1);
+        return strata_wrong_usage(taking->self, "a label must have 1 to %d characters", STRATA_ARGUMENT_LABEL - 1);
     strategy->label = value;
     return STRATA_EXIT_DONE;
 }
@@ -113,7 +115,7 @@ static int take_shard(const strata_taking_t *taking, const char *value) {
     const char *rest = "";
     if (strcmp(value, "auto") == 0) {
         if (!launcher_shard(arguments))
-            return strata_wrong_usage(taking->self, "--shard auto: no launcher says its rank and size; write 0/4 to 3/4");
+            return strata_wrong_usage(taking->self, "--shard auto: no launcher has set its rank and size; write 0/4 to 3/4");
     } else if (!whole(value, '/', &arguments->shard, &rest) || !whole(rest + 1, '\0', &arguments->shards, &rest)) {
         return strata_wrong_usage(taking->self, "--shard %.40s: write 0/4 to 3/4, or auto", value);
     }
@@ -128,7 +130,7 @@ static int take_at(const strata_taking_t *taking, const char *value) {
     uint32_t row = 0;
     arguments->at_end = strcmp(value, "end") == 0;
     if (!arguments->at_end && strcmp(value, "peak") != 0 && (!whole(value, '\0', &row, &rest) || row == 0))
-        return strata_wrong_usage(taking->self, "--at %.40s: write the number of a row, the first is 1, or peak, or end", value);
+        return strata_wrong_usage(taking->self, "--at %.40s: write the number of a row from 1, peak or end", value);
     arguments->at = row;
     return STRATA_EXIT_DONE;
 }
@@ -171,14 +173,13 @@ static int take_draw(const strata_taking_t *taking, const char *value) {
     {                                                                                                                              \
         "--device", "DEVICE", STRATA_ONCE, strata_take_text, offsetof(strata_arguments_t, device), 0, 0,                           \
             "sim:h100, sim:a100, sim:l4, sim:a10, sim:rtx4090, sim:h200, sim:b200, sim:h100x2 (two), sim:my-gpu.yaml "             \
-            "(docs/profile-file.md), gpu:0 ...; else what the strategy says, and where it says gpu and there is "                  \
-            "none, "                                                                                                               \
-            "sim:h100. A replay opens as many as its trace has"                                                                    \
+            "(docs/profile-file.md), gpu:0 ... (as in the strategy, but sim:h100 instead of gpu if "                               \
+            "there is no GPU). A replay opens as many devices as its trace has"                                                    \
     }
 #define COMMON                                                                                                                     \
     TAKEN("--capacity", "SIZE", STRATA_ONCE, take_capacity,                                                                        \
-          "what a strategy may use of a simulated device: 24GiB, or unlimited; else what the device has"),                         \
-        TAKEN("--gpu-lag", "TIME", STRATA_ONCE, take_lag, "how far the GPU runs behind the host in traces without work (5ms)"),    \
+          "limit of a strategy on a simulated device, such as 24GiB, or unlimited (memory of the device)"),                        \
+        TAKEN("--gpu-lag", "TIME", STRATA_ONCE, take_lag, "max delay of the GPU behind the host in traces without work (5ms)"),    \
         {"--host-jitter",                                                                                                          \
          "SEED",                                                                                                                   \
          STRATA_ONCE,                                                                                                              \
@@ -186,14 +187,14 @@ static int take_draw(const strata_taking_t *taking, const char *value) {
          offsetof(strata_arguments_t, host_jitter),                                                                                \
          1,                                                                                                                        \
          UINT32_MAX,                                                                                                               \
-         "the host of simulated devices is held up now and then, as a virtual machine's, at moments that the seed fixes"},         \
+         "seed of random host delays, like those of a virtual machine (simulated devices only)"},                                  \
         FLAG("--legacy-default-stream", legacy_default, "stream 0 of the trace is the legacy default stream"),                     \
-        FLAG("--allow-code", allow_code, "strategies may load shared objects with layers (load:), and so run their code")
+        FLAG("--allow-code", allow_code, "lets strategies load shared objects with layers (load:), which runs their code")
 
 #define REPEAT(usual)                                                                                                              \
     {                                                                                                                              \
         "--repeat", "N", STRATA_ONCE, strata_take_number, offsetof(strata_arguments_t, repeat), 1, STRATA_FIGURE_REPEATS,          \
-            "runs of each strategy, in turn, for the host's time (" usual ")"                                                      \
+            "runs of each strategy, in turns, to measure host time (" usual ")"                                                    \
     }
 #define KEEP_GOING                                                                                                                 \
     FLAG("--keep-going", keep_going,                                                                                               \
@@ -201,14 +202,13 @@ static int take_draw(const strata_taking_t *taking, const char *value) {
 #define JOBS                                                                                                                       \
     {                                                                                                                              \
         "--jobs", "N", STRATA_ONCE, strata_take_number, offsetof(strata_arguments_t, jobs), 1, STRATA_JOBS_MOST,                   \
-            "strategies replayed at once, on simulated devices (as many as processors); only the host's time depends on it, and "  \
-            "1 disturbs it least"                                                                                                  \
+            "strategies replayed at once, on simulated devices (as many as processors); this only affects host time, which is "    \
+            "most exact with 1"                                                                                                    \
     }
 #define STRATEGY_ROWS                                                                                                              \
     TAKEN("--set", "PATH=VALUE", STRATA_MANY, take_set,                                                                            \
-          "sets an option of the strategy before it, or, before the first, of all that have the path"),                            \
-        TAKEN("--label", "LABEL", STRATA_MANY, take_label,                                                                         \
-              "names the strategy before it in the table; else the preset's name or the file's"),                                  \
+          "sets an option of the preceding strategy, or, before the first, of all strategies that have the path"),                 \
+        TAKEN("--label", "LABEL", STRATA_MANY, take_label, "label of the preceding strategy (name of the preset or file)"),        \
         DEVICE, COMMON
 
 #define COMPARE_ROWS                                                                                                               \
@@ -216,12 +216,11 @@ static int take_draw(const strata_taking_t *taking, const char *value) {
         FLAG("--smallest", smallest,                                                                                               \
              "also finds the minimum capacity that serves every request, even above the given one (simulated devices only)"),      \
         FLAG("--check", check,                                                                                                     \
-             "the happens-before checker watches each first run (simulated devices alone), which gives no host's time: its "       \
-             "hazards "                                                                                                            \
-             "stand in the table, the first three of each run with their histories on standard error"),                            \
+             "runs the happens-before checker in each first run, which then measures no host time (simulated devices only); the "  \
+             "table counts hazards, and standard error shows the first three of each run with their histories"),                   \
         KEEP_GOING,                                                                                                                \
         TAKEN("--shard", "I/N|auto", STRATA_ONCE, take_shard,                                                                      \
-              "takes every N-th trace alone, from number I on (0 is the first); auto: by the launcher's rank and size "            \
+              "replays only every N-th trace, from number I on (0 is the first); auto: the launcher's rank and size "              \
               "(OMPI_COMM_WORLD_*, PMI_*, SLURM_*). See strata merge"),                                                            \
         {"--json",                                                                                                                 \
          "FILE|-",                                                                                                                 \
@@ -238,31 +237,28 @@ static int take_draw(const strata_taking_t *taking, const char *value) {
          offsetof(strata_arguments_t, report),                                                                                     \
          0,                                                                                                                        \
          0,                                                                                                                        \
-         "writes a page of HTML with the curves of all strategies (docs/guide.md)"},                                               \
-        TAKEN(                                                                                                                     \
-            "--draw", "[=all|fragmented|largest]", STRATA_MANY, take_draw,                                                         \
-            "draws what lies where when most is reserved, the strategies side by side: all chunks small, the fragmented one (of "  \
-            "those in use the one with most free bytes) or the largest; alone the first two. As wide as COLUMNS says, else the "   \
-            "terminal, else 80")
+         "writes an HTML page with the curves of all strategies (docs/guide.md)"},                                                 \
+        TAKEN("--draw", "[=all|fragmented|largest]", STRATA_MANY, take_draw,                                                       \
+              "draws the chunks at the peak, strategies side by side: all of them, small; the fragmented one (in use, with "       \
+              "the most free bytes); or the largest. Without a value: the first two. The width is COLUMNS, else the "              \
+              "terminal's, else 80")
 
 #define CURVE_ROW                                                                                                                  \
     FLAG("--curve", curve,                                                                                                         \
-         "draws what is held over the rows, a line of blocks for each strategy, the peaks marked; without --strategy it is drawn " \
-         "anyway")
+         "draws memory over the rows, a line of blocks for each strategy, with the peaks marked (always, without --strategy)")
 
 const strata_option_t strata_compare_options[] = {
-    TAKEN(
-        "--strategy", "NAME|FILE", STRATA_MANY, take_strategy,
-        "a preset (strata presets), a YAML file, or all: every preset that the device can run; without any the presets that matter "
-        "for the kind of file are compared"),
+    TAKEN("--strategy", "NAME|FILE", STRATA_MANY, take_strategy,
+          "a preset (strata presets), a YAML file, or all: every preset that the device can run (the presets that matter "
+          "for the format of the file)"),
     COMPARE_ROWS, JOBS, CURVE_ROW, STRATA_OPTIONS_END};
 const strata_option_t strata_replay_options[] = {STRATEGY(STRATA_NEEDED), COMPARE_ROWS, CURVE_ROW, STRATA_OPTIONS_END};
 
 const strata_option_t strata_report_options[] = {
     {"-o", "FILE", STRATA_ONCE, strata_take_text, offsetof(strata_arguments_t, report), 0, 0,
-     "where the page goes (" REPORT_FILE ")"},
+     "file for the page (" REPORT_FILE ")"},
     TAKEN("--strategy", "NAME|FILE", STRATA_MANY, take_strategy,
-          "a preset (strata presets), a YAML file, or all: every preset that the device can run; as often as there are strategies "
+          "a preset (strata presets), a YAML file, or all: every preset that the device can run; may be repeated "
           "(pytorch and strata)"),
     STRATEGY_ROWS,
     KEEP_GOING,
@@ -275,14 +271,15 @@ const strata_option_t strata_stats_options[] = {
     STRATEGY(STRATA_NEEDED),
     TAKEN("--set", "PATH=VALUE", STRATA_MANY, take_set, "sets an option of the strategy"),
     TAKEN("--at", "ROW|peak|end", STRATA_ONCE, take_at,
-          "after which row, 1 the first under the header; peak: where most is reserved of devices for the first time; end: the "
-          "last (peak)"),
-    FLAG("--blocks", blocks, "every chunk and block too"),
+          "after this row (1 is the first below the header), at the first peak of reserved device memory, or at the end "
+          "(peak)"),
+    FLAG("--blocks", blocks, "also prints every chunk and block"),
     TAKEN("--json", NULL, STRATA_ONCE, take_json_flag,
-          "as JSON: the fields of strata_statistics_json(), the blocks, the trace's streams"),
+          "prints JSON: the fields of strata_statistics_json(), the blocks, the trace's streams"),
     {"--steps", "N", STRATA_ONCE, strata_take_number, offsetof(strata_arguments_t, steps), 1, UINT32_MAX,
-     "a line for each row before all else: where its block lies, the bytes held, and after every N-th row the figures that changed"},
-    FLAG("--prometheus", prometheus, "in the text format that Prometheus reads"),
+     "first prints a line for each row: the address of its block, the bytes held, and after every N-th row the figures that "
+     "changed"},
+    FLAG("--prometheus", prometheus, "prints the text format of Prometheus"),
     DEVICE,
     COMMON,
     STRATA_OPTIONS_END,
@@ -295,18 +292,20 @@ const strata_option_t strata_export_options[] = {
 
 /* Refuses arguments that do not fit a replay of one trace at one row. */
 static int check_stats(const strata_command_t *self, const strata_arguments_t *arguments) {
-    if (arguments->trace_count != 1) return strata_wrong_usage(self, "one trace, please");
-    if (arguments->json && arguments->prometheus) return strata_wrong_usage(self, "--json or --prometheus, not both");
+    if (arguments->trace_count != 1) return strata_wrong_usage(self, "takes one trace");
+    if (arguments->json && arguments->prometheus)
+        return strata_wrong_usage(self, "--json and --prometheus exclude each other; write one");
     if (arguments->blocks && arguments->prometheus)
-        return strata_wrong_usage(self, "Prometheus reads no blocks; write --json --blocks");
+        return strata_wrong_usage(self, "--prometheus cannot print blocks; write --json --blocks");
     return STRATA_EXIT_DONE;
 }
 
 static int check_compare(const strata_command_t *self, const strata_arguments_t *arguments) {
     const char *json = arguments->json, *report = arguments->report;
-    if (report && strcmp(report, "-") == 0) return strata_wrong_usage(self, "a page goes into a file; write its name for -");
+    if (report && strcmp(report, "-") == 0)
+        return strata_wrong_usage(self, "a page cannot go to standard output; write a file name instead of -");
     if (!arguments->draw || !json || strcmp(json, "-") != 0) return STRATA_EXIT_DONE;
-    return strata_wrong_usage(self, "--json - writes where --draw does; write --json FILE");
+    return strata_wrong_usage(self, "--json - and --draw both write to standard output; write --json FILE");
 }
 
 /* ---- traces ---- */
@@ -359,7 +358,7 @@ static bool is_strategy(const char *word) {
 static int check_traces(const strata_command_t *self, const strata_arguments_t *arguments) {
     for (size_t i = 0; i < arguments->given_count; i++)
         if (is_strategy(arguments->given[i]))
-            return strata_wrong_usage(self, "%.200s is a strategy and no trace; write --strategy %.200s", arguments->given[i],
+            return strata_wrong_usage(self, "%.200s is a strategy, not a trace; write --strategy %.200s", arguments->given[i],
                                       arguments->given[i]);
     for (size_t i = 0; i < arguments->given_count; i++)
         for (size_t k = 0; k < i; k++)

@@ -49,7 +49,7 @@ static strata_status_t read_environment(memory_t *memory) {
         if (next) *next++ = '\0';
         at = trim(at);
         if (!*at) continue;
-        if (!strchr(at, '=')) return strata_fail(STRATA_E_STRATEGY, 0, "STRATA_SET: \"%.60s\" is no PATH=VALUE", at);
+        if (!strchr(at, '=')) return strata_fail(STRATA_E_STRATEGY, 0, "STRATA_SET: \"%.60s\" is not PATH=VALUE", at);
         if (memory->common_count == STRATA_ARGUMENT_SETS)
             return strata_fail(STRATA_E_LIMIT, 0, "STRATA_SET has more than %d values", STRATA_ARGUMENT_SETS);
         memory->common[memory->common_count++] = at;
@@ -78,7 +78,7 @@ static strata_status_t give_common(memory_t *memory, size_t count) {
             fits = true;
         }
         if (!fits)
-            return strata_fail(STRATA_E_STRATEGY, 0, "%s %.80s: no strategy given has that path; see strata explain",
+            return strata_fail(STRATA_E_STRATEGY, 0, "%s %.80s: none of the strategies has this path; see strata explain",
                                k < memory->environment_count ? "STRATA_SET:" : "--set", memory->common[k]);
     }
     return STRATA_OK;
@@ -158,7 +158,8 @@ static strata_status_t choose_target(const strata_arguments_t *arguments, strata
     status = strata_cuda_count(&count);
     if (status == STRATA_OK && target->ordinal < count) return STRATA_OK;
     if (status == STRATA_OK)
-        status = strata_fail(STRATA_E_NO_DEVICE, 0, "the driver shows %u devices, gpu:%u is none of them", count, target->ordinal);
+        status = strata_fail(STRATA_E_NO_DEVICE, 0, "the driver has %u devices, and gpu:%u is not one of them", count,
+                             target->ordinal);
     if (insists) {
         char why[256];
         snprintf(why, sizeof why, "%.250s", strata_last_error()->text);
@@ -241,7 +242,7 @@ static strata_status_t leave_out(memory_t *memory, const strata_arguments_t *arg
     }
     *count = kept;
     if (kept > 0 || arguments->strategy_count == 0) return STRATA_OK;
-    return strata_fail(STRATA_E_UNSUPPORTED, 0, "--strategy all: the device can run no preset; the reasons stand above");
+    return strata_fail(STRATA_E_UNSUPPORTED, 0, "--strategy all: the device cannot run any preset; the reasons are above");
 }
 
 strata_status_t strata_contenders_load(const strata_arguments_t *arguments, strata_contenders_t *contenders) {

@@ -19,7 +19,7 @@ int strata_take_flag(const strata_taking_t *taking, const char *none) {
 }
 
 int strata_take_text(const strata_taking_t *taking, const char *value) {
-    if (!*value) return strata_wrong_usage(taking->self, "%s wants %s", taking->option->name, taking->option->value);
+    if (!*value) return strata_wrong_usage(taking->self, "%s needs %s", taking->option->name, taking->option->value);
     *(const char **)kept_at(taking) = value;
     return STRATA_EXIT_DONE;
 }
@@ -95,12 +95,12 @@ static int take_at(reading_t *reading, int *at) {
         const char *next = reading->argv[*at + 1], *of_next;
         /* The value was left out. Otherwise "--json --device" would write a file "--device". */
         if (find_option(self, next, &of_next))
-            return strata_wrong_usage(self, "%s has no value, %s follows; write %s %s, or %s=%s if that is the value", option->name,
-                                      next, option->name, option->value, option->name, next);
+            return strata_wrong_usage(self, "%s has no value, because %s follows; write %s %s, or %s=%s if that is the value",
+                                      option->name, next, option->name, option->value, option->name, next);
         value = reading->argv[++*at];
     }
     return value ? take(reading, option, value)
-                 : strata_wrong_usage(self, "%s wants a value: %s %s", option->name, option->name, option->value);
+                 : strata_wrong_usage(self, "%s needs a value: %s %s", option->name, option->name, option->value);
 }
 
 static int check_needed(const reading_t *reading) {
@@ -108,7 +108,8 @@ static int check_needed(const reading_t *reading) {
     for (size_t i = 0; options && options[i].name; i++) {
         if (options[i].often != STRATA_NEEDED && options[i].often != STRATA_NEEDED_MANY) continue;
         if (!(reading->seen & UINT64_C(1) << i))
-            return strata_wrong_usage(reading->self, "no %s; write %s %s", options[i].name, options[i].name, options[i].value);
+            return strata_wrong_usage(reading->self, "%s is missing; write %s %s", options[i].name, options[i].name,
+                                      options[i].value);
     }
     return STRATA_EXIT_DONE;
 }

@@ -103,9 +103,8 @@ static void print_passes(FILE *out, const contest_t *c) {
         fprintf(out, "\n");
     }
     if (c->forks)
-        fprintf(out,
-                "\nimplicit: passed between branches that nothing else orders, so that the later one has to wait for the earlier.\n"
-                "peak, apart: the peak if branches share nothing, and nobody waits.\n");
+        fprintf(out, "\nimplicit: passed on between branches without any other order, so the later one must wait for the earlier.\n"
+                     "peak, apart: the peak if branches share no memory, so none waits.\n");
 }
 
 /* Enters the plan in the file, if all of its buffers are fixed. */

@@ -27,7 +27,7 @@ strata_status_t strata_plan_input_read(const char *path, const strata_plan_readi
     if (status != STRATA_OK) return status;
     bool trace = !json && !table;
     if (!trace && how->step != STRATA_PLAN_STEP_FOUND)
-        return strata_fail(STRATA_E_INVALID, 0, "--step: %s is no trace; leave --step out", path);
+        return strata_fail(STRATA_E_INVALID, 0, "--step: %s is not a trace; leave out --step", path);
     if (json) status = strata_plan_json_read(path, &input->table);
     else if (table) status = strata_plan_table_read(path, &input->table);
     else status = strata_plan_input_trace(path, how->step, input);

@@ -108,7 +108,8 @@ strata_status_t strata_plan_svg(const char *path, const strata_plan_table_t *t, 
     strata_output_t *out = NULL;
     frame_t f = frame_of(t, offsets);
     if (t->count > SVG_BUFFERS)
-        return strata_fail(STRATA_E_LIMIT, 0, "--svg: %zu buffers, and a picture shows %d at most", t->count, SVG_BUFFERS);
+        return strata_fail(STRATA_E_LIMIT, 0, "--svg: the plan has %zu buffers, but a picture shows at most %d", t->count,
+                           SVG_BUFFERS);
     strata_status_t status = strata_output_open(path, &out);
     if (status != STRATA_OK) return status;
     (void)strata_output_print(

@@ -24,8 +24,7 @@ static strata_status_t may_replace(const char *path) {
     if (strcmp(path, "-") == 0 || stat(path, &there) != 0 || !S_ISREG(there.st_mode) || there.st_size == 0) return STRATA_OK;
     strata_status_t status = strata_plan_json_is_one(path, &is);
     if (status != STRATA_OK || is) return status;
-    return strata_fail(STRATA_E_INVALID, 0, "%s: a file stands there that is no JSON; write another name, or remove it first",
-                       path);
+    return strata_fail(STRATA_E_INVALID, 0, "%s exists and is not JSON; write another name, or remove it first", path);
 }
 
 strata_status_t strata_plan_json_write(const char *path, const strata_plan_told_t *told, const strata_plan_table_t *t,

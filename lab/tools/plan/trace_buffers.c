@@ -129,7 +129,7 @@ static bool find_repeated(const tracing_t *x, uint64_t wanted, uint32_t *from, u
     if (steps.count == 0 || step > steps.count) return false;
     *from = (uint32_t)(steps.first + (step - 1) * steps.length);
     *to = (uint32_t)(*from + steps.length);
-    snprintf(about, room, "step %llu of %zu that repeat", (unsigned long long)step, steps.count);
+    snprintf(about, room, "step %llu of %zu repeated steps", (unsigned long long)step, steps.count);
     return true;
 }
 

@@ -45,7 +45,7 @@ static bool may_replace(const char *path, begins_fn begins, const char *mark) {
 strata_status_t strata_report_open(const char *path, strata_output_t **out) {
     if (!may_replace(path, begins_as_report, NULL))
         return strata_fail(STRATA_E_INVALID, 0,
-                           "--json %s: a file stands there that is no comparison of strata; write another "
+                           "--json %s: the file exists and is not a comparison of strata; write another "
                            "name, or remove it first",
                            path);
     return strata_output_open(path, out);
@@ -54,8 +54,7 @@ strata_status_t strata_report_open(const char *path, strata_output_t **out) {
 strata_status_t strata_marked_check(const char *path, const char *option, const char *mark) {
     if (may_replace(path, begins_with_mark, mark)) return STRATA_OK;
     return strata_fail(STRATA_E_INVALID, 0,
-                       "%s %s: a file stands there that this command did not write; write another name, or remove it first", option,
-                       path);
+                       "%s %s: the file exists and is not of this command; write another name, or remove it first", option, path);
 }
 
 strata_status_t strata_marked_open(const char *path, const char *option, const char *mark, strata_output_t **out) {

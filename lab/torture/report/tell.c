@@ -89,8 +89,8 @@ static void print_failure(FILE *out, const torture_campaign_t *campaign, const t
     fprintf(out, "program %" PRIu64 " of seed %" PRIu64 " under %s: %s (%s)\n", failure->run.number, campaign->seed, strategy->name,
             torture_fault_text(failure->verdict.fault), torture_mode_text(failure->run.mode));
     fprintf(out, "%s\n", work->again ? work->verdict.text : failure->verdict.text);
-    if (!work->again) fprintf(out, "it did not fail again: below is the whole program\n");
-    else fprintf(out, "made small in %u runs: %u operations\n", work->attempts, work->program.count);
+    if (!work->again) fprintf(out, "it did not fail again; the whole program is below\n");
+    else fprintf(out, "reduced in %u runs: %u operations\n", work->attempts, work->program.count);
     snprintf(about, sizeof about, "strata torture --seed %" PRIu64 " --first %" PRIu64 " --programs 1%s, under %s", campaign->seed,
              failure->run.number, campaign->again ? campaign->again : "", strategy->name);
     torture_page_t page = {

@@ -46,7 +46,8 @@ TEST(draw_maps, a_sign_is_what_most_of_its_bytes_are) {
     one_chunk(&map, &chunk, spans, sizeof spans / sizeof *spans);
     const char *text = drawn(40, false, STRATA_DRAW_LARGEST, &map, 1, &status);
     EXPECT_OK(status);
-    EXPECT_CONTAINS(text, "\nlargest: gpu:0, stream 7\n1.89 KiB, a sign is 256 B\nfree 524 B in 3 pieces\n[[#.+#~+\n\n[ a live");
+    EXPECT_CONTAINS(text,
+                    "\nlargest: gpu:0, stream 7\n1.89 KiB, 256 B per character\nfree 524 B in 3 pieces\n[[#.+#~+\n\n[ a live");
     text = drawn(40, true, STRATA_DRAW_LARGEST, &map, 1, &status);
     EXPECT_CONTAINS(text, "\n\u2590\u2590\u2588\u00b7\u2584\u2588\u2592\u2584\n\n\u2590 a live");
 }
@@ -98,7 +99,7 @@ TEST(draw_maps, the_fragmented_chunk_is_one_in_use) {
     strata_status_t status;
     const char *text = drawn(80, false, STRATA_DRAW_FRAGMENTED | STRATA_DRAW_LARGEST, &map, 1, &status);
     EXPECT_CONTAINS(text,
-                    "fragmented: gpu:0, pieces\n5.00 KiB, a sign is 256 B\nfree 3.00 KiB in 2 pieces\n[###....[###........\n");
+                    "fragmented: gpu:0, pieces\n5.00 KiB, 256 B per character\nfree 3.00 KiB in 2 pieces\n[###....[###........\n");
     EXPECT_CONTAINS(text, "largest: gpu:0, idle\n");
 }
 
@@ -114,8 +115,8 @@ TEST(draw_maps, very_many_chunks_are_counted_after_the_last_line) {
     strata_map_t map = {.rows = 1, .chunks = chunks, .chunk_count = CHUNKS, .spans = spans, .span_count = CHUNKS};
     const char *text = drawn(40, false, STRATA_DRAW_ALL, &map, 1, &status);
     EXPECT_OK(status);
-    EXPECT_CONTAINS(text, "all chunks, a sign is 1.00 KiB\n|[|[|[");
-    EXPECT_CONTAINS(text, "\nand 1059 chunks more\n\n");
+    EXPECT_CONTAINS(text, "all chunks, 1.00 KiB per character\n|[|[|[");
+    EXPECT_CONTAINS(text, "\nand 1059 more chunks\n\n");
 }
 
 TEST(draw_maps, need_host_memory) {
