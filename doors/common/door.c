@@ -90,7 +90,7 @@ strata_status_t strata_door_close(strata_door_t *door) {
 
 static strata_status_t unordered_of(strata_door_t *door, strata_place_t place, strata_unordered_t **unordered) {
     if (strata_place_device(place) >= STRATA_FACADE_DEVICES || strata_place_kind(place) >= STRATA_PLACE_KINDS)
-        return strata_fail(STRATA_E_LIMIT, 0, "a door serves %d devices", STRATA_FACADE_DEVICES);
+        return strata_fail(STRATA_E_LIMIT, 0, "a door serves at most %d devices", STRATA_FACADE_DEVICES);
     *unordered = made_at(door, place);
     if (*unordered) return STRATA_OK;
     strata_unordered_t *made = NULL;

@@ -98,7 +98,7 @@ static strata_status_t wait_for_devices(strata_unordered_t *self) {
     if (!facade) return strata_last_error()->status;
     strata_status_t status = strata_facade_domain(facade, self->place, &domain);
     if (status != STRATA_OK) return status;
-    if (!begin_wait()) return strata_fail(STRATA_E_CAPTURE, 0, "a stream is being captured: nobody waits for its device");
+    if (!begin_wait()) return strata_fail(STRATA_E_CAPTURE, 0, "a stream is being captured, so its device cannot be waited for");
     bool done = has_owner(self->place) ? strata_domain_wait_for_own(domain) : strata_domain_wait_for_all(domain);
     end_wait();
     return done ? STRATA_OK : strata_last_error()->status;

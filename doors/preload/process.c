@@ -43,7 +43,7 @@ static void open_door(void) {
     if (status == STRATA_OK) {
         atomic_store(&door, opened);
     } else if (status != STRATA_E_NO_DEVICE) {
-        fprintf(stderr, "strata: nothing is served: %s\n", strata_last_error()->text);
+        fprintf(stderr, "strata: CUDA's own allocator serves this process, because Strata cannot: %s\n", strata_last_error()->text);
         atomic_store(&over, true);
     }
 }

@@ -29,8 +29,8 @@ static uint64_t calls(const strata_run_report_t *report) {
 
 void strata_run_report_warn(const strata_run_report_t *report, FILE *out) {
     if (calls(report) || !strata_real_driver_is_loaded()) return;
-    fprintf(out, "strata: the program used CUDA, and no request for memory came through: its CUDA runtime is linked statically, or "
-                 "loaded by hand\n");
+    fprintf(out, "strata: the program used CUDA, but no memory request reached Strata: its CUDA runtime is linked statically or "
+                 "loaded by the program itself\n");
 }
 
 static void print_places(strata_door_t *door, FILE *out) {
@@ -52,7 +52,7 @@ static void print(const strata_run_report_t *report, FILE *out) {
     fprintf(out, "strata: report of process %ld (%s)\n", (long)getpid(), program_invocation_short_name);
     strata_run_report_warn(report, out);
     fprintf(out,
-            calls(report) ? "strata: function, answered by Strata, by CUDA\n" : "strata: no request for memory came through\n");
+            calls(report) ? "strata: function, calls served by Strata, by CUDA\n" : "strata: no memory request reached Strata\n");
     for (size_t i = 0; i < ROWS; i++) {
         uint64_t served = atomic_load(&report->served[i]), passed_on = atomic_load(&report->passed_on[i]);
         if (served || passed_on) fprintf(out, "strata:   %-28s %10" PRIu64 " %10" PRIu64 "\n", names[i], served, passed_on);

@@ -76,7 +76,8 @@ size_t strata_torch_share(void *pointer, char name[strata_torch_name_most], ptrd
 }
 
 void *strata_torch_open(int device, const char *name, size_t size, uint64_t *id) {
-    if (size != name_size || name[0] != strata_s) throw std::runtime_error("Strata: this names no memory of another process");
+    if (size != name_size || name[0] != strata_s)
+        throw std::runtime_error("Strata: this is not a name of memory of another process");
     auto told = std::make_unique<Named>();
     std::memcpy(told.get(), name + 1, sizeof *told);
     check(strata_share_fetch((uint64_t)told->process, &told->shared));

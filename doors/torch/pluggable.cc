@@ -24,9 +24,9 @@ bool is_over(strata_status_t status) {
         return false;
     }
     if (reported_closed.exchange(used) != used)
-        std::fprintf(stderr,
-                     "strata: the facade behind PyTorch was closed while tensors were live. Their memory is gone and they must not "
-                     "be used; freeing them does nothing, and new tensors on the GPU fail. Close it after the last tensor.\n");
+        std::fprintf(
+            stderr, "strata: the facade behind PyTorch was closed while tensors were live. Their memory is released, and they must "
+                    "not be used; freeing them does nothing, and new tensors on the GPU fail. Close it after the last tensor.\n");
     return true;
 }
 } // namespace strata_door
@@ -41,7 +41,7 @@ void strata_torch_use(strata_t opened) {
 
 void *strata_torch_allocate(ssize_t size, int device, CUstream_st *stream) {
     if (size == 0) return nullptr;
-    if (size < 0 || !meter(device)) throw std::runtime_error("Strata: a request of a negative size, or of no device");
+    if (size < 0 || !meter(device)) throw std::runtime_error("Strata: a request with a negative size or without a device");
     strata_block_t block;
     check(strata_allocate(facade, place_of(device), stream, (size_t)size, &block));
     strata_torch_came(device, &block);
@@ -104,7 +104,7 @@ void strata_torch_release(int device, PoolId pool) {
 }
 
 void strata_torch_memory_fraction(double fraction, int device) {
-    if (!(0 <= fraction && fraction <= 1)) throw std::runtime_error("Strata: a fraction of memory is between 0 and 1");
+    if (!(0 <= fraction && fraction <= 1)) throw std::runtime_error("Strata: the memory fraction must be between 0 and 1");
     uint64_t limit = fraction == 1 ? STRATA_UNLIMITED : (uint64_t)(fraction * (double)mem_info_of(facade, device).total);
     check(strata_set_limit(facade, place_of(device), limit));
 }

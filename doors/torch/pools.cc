@@ -61,7 +61,7 @@ using Guard = std::lock_guard<std::recursive_mutex>;
 
 Pool &find(int device, PoolId id) {
     auto found = pools.find({device, id});
-    if (found == pools.end()) throw std::runtime_error("Strata: no such pool of graphs was begun");
+    if (found == pools.end()) throw std::runtime_error("Strata: no such graph pool has begun");
     return found->second;
 }
 

@@ -44,7 +44,7 @@ class Whole final : public ca::CUDAAllocator {
         check(strata_add_free_memory_callback(facade, free_memory, nullptr, nullptr));
     }
     void init(int devices) override {
-        TORCH_CHECK(devices <= most_devices, "Strata serves ", most_devices, " devices");
+        TORCH_CHECK(devices <= most_devices, "Strata serves at most ", most_devices, " devices");
         devices_ = devices;
     }
     bool initialized() override { return devices_ > 0; }
@@ -256,7 +256,7 @@ class Whole final : public ca::CUDAAllocator {
     void note_chunks(int device, const Context &context);
 
     void keep_pool(DeviceIndex device, MempoolId_t pool, bool other) {
-        TORCH_CHECK(!other, "Strata: a MemPool with an allocator of its own is not served");
+        TORCH_CHECK(!other, "Strata: a MemPool with its own allocator is not supported");
         strata_torch_keep_pool(device, pool);
     }
 
@@ -330,7 +330,7 @@ void Whole::out_of_memory(DeviceIndex device, size_t size, cudaStream_t stream, 
  * unchanged. */
 ca::CheckpointDelta Whole::setCheckpointPoolState(DeviceIndex device, std::shared_ptr<ca::AllocatorState> state) {
     auto *checkpoint = dynamic_cast<Checkpoint *>(state.get());
-    TORCH_CHECK(checkpoint, "Strata: this is no state of a pool of Strata's");
+    TORCH_CHECK(checkpoint, "Strata: this is not the state of a Strata pool");
     ca::CheckpointDelta delta;
     delta.ptrs_freed = live_of(device, checkpoint->pool);
     auto changed = [](const strata_block_t *block, bool live, void *context) {
@@ -457,7 +457,7 @@ uint64_t free_memory(strata_place_t place, size_t, void *) {
 extern "C" __attribute__((visibility("default"))) const char *strata_whole_use(strata_t facade) {
     static std::string why;
     try {
-        TORCH_CHECK(!ca::allocator.load() || !ca::allocator.load()->initialized(), "PyTorch has used CUDA already");
+        TORCH_CHECK(!ca::allocator.load() || !ca::allocator.load()->initialized(), "PyTorch has already used CUDA");
         whole().use(facade);
         ca::allocator.store(&whole());
         c10::SetAllocator(c10::DeviceType::CUDA, &whole(), UINT8_MAX);

@@ -84,13 +84,13 @@ static const preload_t preloads[] = {
     {"a_runtime_that_is_passed_by_is_told",
      "",
      "by_hand",
-     {"no request for memory came through: its CUDA runtime is linked statically"},
+     {"no memory request reached Strata: its CUDA runtime is linked statically"},
      NULL},
     {"a_runtime_that_is_not_passed_by_is_not_told_of", "", "serve", .lacks = "strata: "},
     {"a_wrong_strategy_serves_nothing_and_says_so",
      "STRATA_STRATEGY=pytroch",
      "serve",
-     {"strata: nothing is served: ", "real_mallocs 4\n"},
+     {"strata: CUDA's own allocator serves this process, because Strata cannot: ", "real_mallocs 4\n"},
      NULL},
     {"an_empty_bypass_is_none", "STRATA_BYPASS=", "serve", {"real_mallocs 1\n"}, "strata: "},
     {"a_bypass_of_0_is_none", "STRATA_BYPASS=0", "serve", {"real_mallocs 1\n"}, "strata: "},
@@ -198,7 +198,7 @@ TEST(run_command, processes_share_one_report) {
     EXPECT_CONTAINS(ran("--report= -- true", 2), "--report");
     const char *output = ran("--report -- '" STRATA_PROGRAM "' serve", 0);
     EXPECT_CONTAINS(output, "strata: report of process ");
-    EXPECT_CONTAINS(output, " (stand_in_program)\nstrata: function, answered by Strata, by CUDA\n");
+    EXPECT_CONTAINS(output, " (stand_in_program)\nstrata: function, calls served by Strata, by CUDA\n");
 }
 
 /* Real kernels must not get made-up addresses: the devices that a strategy names are not asked for here. */
@@ -235,14 +235,14 @@ TEST(run_command, a_wrong_strategy_stops_it_before_the_program) {
     EXPECT_CONTAINS(ran("--strategy pytroch -- echo begun", 2), "write pytorch");
     EXPECT_CONTAINS(ran("--set auto_growth_vmm.chunk=1 -- echo begun", 2), "strata");
     EXPECT_TRUE(!strstr(ran("--strategy pytroch -- echo begun", 2), "begun"));
-    EXPECT_CONTAINS(ran("", 2), "which program?");
+    EXPECT_CONTAINS(ran("", 2), "no program; write");
     EXPECT_CONTAINS(ran("-- ./no/such/program", 2), "there is no such program");
 }
 
 TEST(run_command, a_runtime_linked_statically_is_told_before) {
     PRELOADED_OR_SKIP();
-    EXPECT_CONTAINS(ran("-- '" STRATA_OWN_RUNTIME "'", 0), "has its CUDA runtime linked statically");
-    EXPECT_CONTAINS(ran("-- '" STRATA_STATIC "'", 2), "is linked statically: nothing can be preloaded into it");
+    EXPECT_CONTAINS(ran("-- '" STRATA_OWN_RUNTIME "'", 0), "links its CUDA runtime statically");
+    EXPECT_CONTAINS(ran("-- '" STRATA_STATIC "'", 2), "is linked statically, so no library can be preloaded into it");
     EXPECT_TRUE(!strstr(ran("-- '" STRATA_PROGRAM "' serve", 0), "statically"));
 }
 
@@ -261,7 +261,8 @@ TEST(run_command, a_program_that_changes_its_user_is_named_before) {
     snprintf(arguments, sizeof arguments, "-- '%s/own'", folder);
     EXPECT_CONTAINS(ran(arguments, 0), "so the loader ignores LD_PRELOAD unless its own user runs it, as now\n");
     snprintf(arguments, sizeof arguments, "-- '%s/other'", folder);
-    if (may_change_owner) EXPECT_CONTAINS(ran(arguments, 0), "so the loader ignores LD_PRELOAD: Strata serves nothing of it\n");
+    if (may_change_owner)
+        EXPECT_CONTAINS(ran(arguments, 0), "so the loader ignores LD_PRELOAD, and Strata serves none of its requests\n");
     EXPECT_TRUE(!strstr(ran("-- true", 0), "LD_PRELOAD"));
     snprintf(arguments, sizeof arguments, "rm -r '%s'", folder);
     EXPECT_EQ(system(arguments), 0);

@@ -179,7 +179,7 @@ command)
     run "$moved/bin/strata" layers >layers.txt
     grep -q auto_growth layers.txt
     run "$moved/bin/strata" run --report -- "$moved/bin/strata" version >preloaded.txt 2>&1
-    grep -q 'no request for memory came through' preloaded.txt
+    grep -q 'no memory request reached Strata' preloaded.txt
     run "$moved/bin/strata" check "$moved"/share/strata/presets/*.yaml
     ;;
 esac

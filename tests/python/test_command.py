@@ -60,7 +60,7 @@ def test_the_entry_point_is_the_command():
 def test_no_library_is_told_by_name():
     done = python("-c", "import strata; strata.version()", STRATA_LIBRARY="/nowhere/libstrata.so")
     assert done.returncode == 1
-    assert "ImportError: no libstrata can be loaded" in done.stderr and "/nowhere/libstrata.so" in done.stderr
+    assert "ImportError: cannot load libstrata" in done.stderr and "/nowhere/libstrata.so" in done.stderr
 
 
 def test_the_library_that_is_named_is_loaded():

@@ -222,7 +222,7 @@ def test_numba_opens_a_facade_with_its_first_context(monkeypatch, numba):
 
     monkeypatch.setattr(strata.numba, "door_facade", lambda: asked.append(1) or Opened())
     kind = strata.numba._numba_memory_manager
-    with pytest.raises(RuntimeError, match="has not made a context"):
+    with pytest.raises(RuntimeError, match="has not created a context"):
         kind(context=Context()).memalloc(MIB)
     for _ in range(2):
         kind(context=Context()).initialize()
@@ -386,7 +386,7 @@ def test_onnxruntime_hears_of_failures(s, capfd):
     for name in ("user_compute_stream", "has_user_compute_stream"):
         with pytest.raises(ValueError, match="default stream"):
             strata.onnxruntime.options(s, **{name: "1"})
-    with pytest.raises(TypeError, match="gives device_id, gpu_external_free itself"):
+    with pytest.raises(TypeError, match="sets device_id, gpu_external_free itself"):
         strata.onnxruntime.options(s, **{"gpu_external_free": "1", "device_id": 1})
     for wanted in (1, "1", True, "True"):
         with pytest.raises(ValueError, match="enable_cuda_graph"):

@@ -171,7 +171,7 @@ def test_a_file_that_others_may_write_is_made_anew(cache, capfd):
         path = _cache.cached("door", "libx.so", write("one"))
         spoil(path)
         assert _cache.cached("door", "libx.so", write("two")).read_text() == "two"
-        assert not path.is_symlink() and "is built again" in capfd.readouterr().err
+        assert not path.is_symlink() and "strata: rebuilding " in capfd.readouterr().err
         path.unlink()
 
 
@@ -182,7 +182,7 @@ def test_a_file_of_another_user_is_made_anew(cache, capfd):
     except PermissionError:
         pytest.skip("only root can give a file to another user")
     assert _cache.cached("door", "libx.so", write("two")).read_text() == "two"
-    assert "belongs to the user 12345" in capfd.readouterr().err and path.stat().st_uid == os.geteuid()
+    assert "belongs to user 12345" in capfd.readouterr().err and path.stat().st_uid == os.geteuid()
 
 
 def test_a_folder_of_another_user_is_not_used(cache, capfd):
@@ -195,7 +195,7 @@ def test_a_folder_of_another_user_is_not_used(cache, capfd):
         path = _cache.cached("door", "libx.so", write("two"))
         os.chown(folder, os.geteuid(), -1)
         assert cache not in path.parents and path.read_text() == "two"
-        assert f"{folder} belongs to the user 12345" in capfd.readouterr().err
+        assert f"{folder} belongs to user 12345" in capfd.readouterr().err
 
 
 def test_a_link_of_another_user_is_not_followed(cache, tmp_path, capfd):
@@ -208,7 +208,7 @@ def test_a_link_of_another_user_is_not_followed(cache, tmp_path, capfd):
     except PermissionError:
         pytest.skip("only root can give a link to another user")
     assert _cache.cached("door", "libx.so", write("two")).read_text() == "two"
-    assert f"{cache} belongs to the user 12345" in capfd.readouterr().err
+    assert f"{cache} belongs to user 12345" in capfd.readouterr().err
 
 
 def test_a_process_of_another_user_does_not_use_the_folder(cache, monkeypatch, capfd):
@@ -218,7 +218,7 @@ def test_a_process_of_another_user_does_not_use_the_folder(cache, monkeypatch, c
     monkeypatch.setattr(os, "geteuid", lambda: user + 1)
     path = _cache.cached("door", "libx.so", write("two"))
     assert cache not in path.parents and path.read_text() == "two"
-    assert f"belongs to the user {user}, and this process is the user {user + 1}" in capfd.readouterr().err
+    assert f"belongs to user {user}, but this process runs as user {user + 1}" in capfd.readouterr().err
 
 
 def test_a_folder_that_others_may_write_is_closed_to_them(cache):
@@ -235,7 +235,7 @@ def test_a_cache_that_cannot_be_written_is_replaced_by_a_private_folder(tmp_path
         monkeypatch.setenv("XDG_CACHE_HOME", name)
         path = _cache.cached("door", "libx.so", write("one"))
         assert path.read_text() == "one" and stat.S_IMODE(path.parent.stat().st_mode) == 0o700
-        assert f"libx.so is made in {path.parent} for this process alone: " in capfd.readouterr().err
+        assert f"libx.so is built in {path.parent} for this process only: " in capfd.readouterr().err
     monkeypatch.delenv("XDG_CACHE_HOME")
     monkeypatch.setenv("HOME", str(tmp_path / "file" / "home"))
     assert _cache.cached("door", "libx.so", write("one")).read_text() == "one"

@@ -72,7 +72,7 @@ def test_tensors_are_strata_s_blocks(run):
 
 def test_installing_twice_is_refused(run):
     told = results(run, "torch_pluggable.py")
-    assert told["twice"] == "RuntimeError: Strata is PyTorch's allocator already"
+    assert told["twice"] == "RuntimeError: Strata already is PyTorch's allocator"
     assert told["same"]
 
 
@@ -180,7 +180,7 @@ def whole(run):
 def test_whole_serves_tensors(whole):
     assert whole["backend"] == "strata"
     assert whole["owned"] == [MIB, 2 * MIB]
-    assert whole["twice"] == "RuntimeError: Strata is PyTorch's allocator already"
+    assert whole["twice"] == "RuntimeError: Strata already is PyTorch's allocator"
     assert whole["mallocs"] == 0, "PyTorch asked the runtime for memory past the door"
     assert whole["raw"] == "ok"
 
@@ -265,7 +265,7 @@ def test_whole_gives_tensors_to_other_processes(run, whole):
     other = json.loads(told["other"][0][8:])
     assert (other["size"], other["same"], other["somewhere"], other["reserved"]) == (8 * MIB, True, True, 0)
     assert "no live allocation" in other["mine"]
-    assert told["short"] == "RuntimeError: Strata: this names no memory of another process"
+    assert told["short"] == "RuntimeError: Strata: this is not a name of memory of another process"
     assert told["wrong"].startswith("RuntimeError: Strata: shared memory: ")
     assert told["again"], "the name that was told first must hold when the tensor is shared once more"
     assert told["held"]

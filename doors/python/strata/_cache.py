@@ -32,7 +32,7 @@ def cached(folder: str, name: str, make: Callable[[str], None]) -> Path:
     except (OSError, _Unsafe) as why:
         temporary = tempfile.mkdtemp(prefix="strata-")
         atexit.register(shutil.rmtree, temporary, ignore_errors=True)
-        print(f"strata: {name} is made in {temporary} for this process alone: {why}", file=sys.stderr)
+        print(f"strata: {name} is built in {temporary} for this process only: {why}", file=sys.stderr)
         path = os.path.join(temporary, name)
         make(path)
         return Path(path)
@@ -55,7 +55,7 @@ def _private_folder(folder: Path) -> Path:
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     for found in (os.lstat(folder), os.stat(folder)):
         if found.st_uid != os.geteuid():
-            raise _Unsafe(f"{folder} belongs to the user {found.st_uid}, and this process is the user {os.geteuid()}")
+            raise _Unsafe(f"{folder} belongs to user {found.st_uid}, but this process runs as user {os.geteuid()}")
     if found.st_mode & _OTHERS_WRITE:
         os.chmod(folder, stat.S_IMODE(found.st_mode) & ~_OTHERS_WRITE)
     if not os.access(folder, os.W_OK | os.X_OK):
@@ -70,7 +70,7 @@ def _made_once(folder: Path, name: str, make: Callable[[str], None]) -> Path:
         if unsafe is None:
             return path
         if os.path.lexists(path):
-            print(f"strata: {path} is built again: {unsafe}", file=sys.stderr)
+            print(f"strata: rebuilding {path}: {unsafe}", file=sys.stderr)
         with tempfile.TemporaryDirectory(dir=folder) as temporary:
             part = os.path.join(temporary, name)
             make(part)
@@ -88,7 +88,7 @@ def _why_unsafe(path: Path) -> Optional[str]:
     if not stat.S_ISREG(found.st_mode):
         return "it is not a regular file"
     if found.st_uid != os.geteuid():
-        return f"it belongs to the user {found.st_uid}"
+        return f"it belongs to user {found.st_uid}"
     if found.st_mode & _OTHERS_WRITE:
         return f"others may write to it (mode {stat.S_IMODE(found.st_mode):o})"
     return None

@@ -47,5 +47,5 @@ def of_or_open(facade: Optional[Facade], strategy: StrategyLike, *, bypass: bool
     if facade is None:
         return door_facade(strategy, **options)
     if strategy is not None or options:
-        raise TypeError("a facade that is open has its strategy already")
+        raise TypeError("an open facade already has a strategy")
     return facade

@@ -39,7 +39,7 @@ def library() -> ctypes.CDLL:
             _abi.declare(loaded)
             return loaded
         tried.append(f"{path}: {unusable}")
-    raise ImportError("no libstrata can be loaded; STRATA_LIBRARY may name one. Tried " + "; ".join(tried))
+    raise ImportError("cannot load libstrata; set STRATA_LIBRARY to its path. Tried " + "; ".join(tried))
 
 
 def _why_unusable(loaded: ctypes.CDLL) -> Optional[str]:

@@ -32,10 +32,10 @@ def run(*arguments: str) -> str:
     try:
         done = subprocess.run([command_path(), *arguments], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     except FileNotFoundError as error:
-        raise MissingFileError("E_IO", f"{command_path()}: there is no such command; STRATA_COMMAND may name one", error) from None
+        raise MissingFileError("E_IO", f"{command_path()}: no such command; set STRATA_COMMAND to its path", error) from None
     if done.returncode == 0:
         return done.stdout
-    said = done.stderr.strip() or f"strata {' '.join(arguments)} answered {done.returncode}"
+    said = done.stderr.strip() or f"strata {' '.join(arguments)} exited with status {done.returncode}"
     raise StrategyError("E_STRATEGY", said) if done.returncode == 2 else StrataError("E_INVALID", said)
 
 
@@ -105,7 +105,7 @@ def _settings(value: Sequence[str]) -> List[str]:
 def _names(value: Sequence[PathLike], name: str) -> List[str]:
     given = [os.fsdecode(_arguments.path(item, f"{name}[{i}]")) for i, item in enumerate(_arguments.items(value, name))]
     if not given:
-        raise ValueError(f"{name} is an empty list; name one at least")
+        raise ValueError(f"{name} is an empty list; name at least one")
     return given
 
 

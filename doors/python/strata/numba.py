@@ -50,7 +50,7 @@ def manager(facade: Optional[Facade] = None) -> Any:
 
         def _opened(self) -> Facade:
             if self._facade is None:
-                raise RuntimeError("Numba has not made a context yet")
+                raise RuntimeError("Numba has not created a context yet")
             return self._facade
 
         def get_memory_info(self) -> Any:

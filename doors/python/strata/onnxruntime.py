@@ -45,11 +45,11 @@ def options(facade: Facade, device: int = 0, **others: Any) -> Dict[str, str]:
     """
     taken = sorted(_MINE & set(others))
     if taken:
-        raise TypeError(f"strata.onnxruntime gives {', '.join(taken)} itself")
+        raise TypeError(f"strata.onnxruntime sets {', '.join(taken)} itself")
     if _STREAM & set(others):
-        raise ValueError("user_compute_stream does not go with an external allocator: the provider computes on the default stream")
+        raise ValueError("user_compute_stream cannot be used with an external allocator: the provider computes on the default stream")
     if str(others.get("enable_cuda_graph", 0)).lower() not in ("0", "false"):
-        raise ValueError("enable_cuda_graph does not go with an external allocator: the default stream cannot be captured")
+        raise ValueError("enable_cuda_graph cannot be used with an external allocator: the default stream cannot be captured")
     mine = {**{name: str(value) for name, value in others.items()}, "device_id": str(device)}
     if bypassed("ONNX Runtime"):
         return mine

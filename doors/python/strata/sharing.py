@@ -77,7 +77,7 @@ class Shared(_handle.ProcessObject):
             raise TypeError(f"message must be bytes, not {type(message).__name__}")
         number, data = _arguments.integer(process, "process"), bytes(message)
         if len(data) != ctypes.sizeof(_abi.Shared):
-            raise ValueError(f"message has {len(data)} bytes; that of a block has {ctypes.sizeof(_abi.Shared)}")
+            raise ValueError(f"message has {len(data)} bytes, but the message of a block has {ctypes.sizeof(_abi.Shared)}")
         shared, told = Shared(), _abi.Shared.from_buffer_copy(data)
         check(library().strata_share_fetch(number, ctypes.byref(told)))
         shared.struct = told  # from here on the descriptors belong to this process

@@ -34,7 +34,7 @@ def stream_handle(stream: Any) -> int:
     try:
         return _arguments.integer(stream, "the handle of a stream")
     except TypeError:
-        raise TypeError(f"no stream: {stream!r} ({type(stream).__name__})") from None
+        raise TypeError(f"not a stream: {stream!r} ({type(stream).__name__})") from None
 
 
 class Stream(_handle.ProcessObject):

@@ -46,9 +46,9 @@ def install(
 
     global _facade
     if door not in ("pluggable", "whole"):
-        raise ValueError(f"no such door: {door!r}; there are pluggable and whole")
+        raise ValueError(f"no such door: {door!r}; the doors are pluggable and whole")
     if _facade is not None:
-        raise RuntimeError("Strata is PyTorch's allocator already")
+        raise RuntimeError("Strata already is PyTorch's allocator")
     if bypassed("PyTorch"):
         _facade = idle_facade()
         return _facade

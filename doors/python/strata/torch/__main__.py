@@ -35,12 +35,12 @@ def parser() -> argparse.ArgumentParser:
     )
     made.add_argument("--strategy", metavar="NAME|FILE", help="a preset or a YAML file; else STRATA_STRATEGY, else the preset strata")
     made.add_argument("--set", metavar="PATH=VALUE", action="append", default=[], help="sets an option of the strategy")
-    made.add_argument("--whole", action="store_true", help="the whole door: compiled once against this PyTorch, leaves nothing out")
+    made.add_argument("--whole", action="store_true", help="the whole door: complete, and compiled once against this PyTorch")
     made.add_argument("--devices", default="gpu", help="as in a strategy (gpu)")
     made.add_argument(
         "--check",
         action="store_true",
-        help="asks the driver about every stream and capture, and looks at every structure at the end; a fault makes the status 1",
+        help="checks every stream and capture with the driver, and every structure at the end; a fault sets the exit status to 1",
     )
     made.add_argument("--report", action="store_true", help="prints the figures and chunks at the end, on standard error")
     made.add_argument("--module", action="store_true", help="SCRIPT is a module's name, as with python -m")

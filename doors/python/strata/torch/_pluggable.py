@@ -40,7 +40,7 @@ class Pluggable:
 
     def __init__(self, facade: Facade) -> None:
         if not os.path.exists(door_path()):
-            raise RuntimeError(f"{door_path()} is not there: the wheel was built without a C++ compiler")
+            raise RuntimeError(f"{door_path()} does not exist: the wheel was built without a C++ compiler")
         _library.library()  # the door finds this copy of libstrata by its name
         self.facade = facade
         self.library = ctypes.CDLL(door_path())
@@ -119,7 +119,7 @@ def install(facade: Facade, torch: Any) -> Pluggable:
     """Makes the door PyTorch's allocator, with every hook that this PyTorch has. Raises RuntimeError if PyTorch has used CUDA
     already."""
     if torch.cuda.is_initialized():
-        raise RuntimeError("strata.torch.install() comes before the first use of CUDA: PyTorch has allocated already")
+        raise RuntimeError("PyTorch has already allocated memory; call strata.torch.install() before the first use of CUDA")
     door = Pluggable(facade)
     allocator = torch.cuda.memory.CUDAPluggableAllocator(door_path(), "strata_torch_allocate", "strata_torch_free")
     for setter, function in HOOKS.items():

@@ -47,13 +47,13 @@ def cuda_headers(torch: Any) -> Path:
     for place in places:
         if (place / "cuda_runtime_api.h").exists():
             return place
-    raise RuntimeError("cuda_runtime_api.h is not found: install PyTorch's own CUDA packages or set CUDA_HOME")
+    raise RuntimeError("cuda_runtime_api.h not found; install PyTorch's own CUDA packages or set CUDA_HOME")
 
 
 def compiler() -> str:
     named = os.environ.get("CXX") or "c++"
     if shutil.which(named) is None:
-        raise RuntimeError(f"the whole door is compiled on this machine, and there is no C++ compiler ({named})")
+        raise RuntimeError(f"the whole door is compiled on this machine, but there is no C++ compiler ({named})")
     return named
 
 
@@ -109,7 +109,7 @@ def install(facade: Facade, torch: Any, pinned: bool) -> Whole:
     """Makes the door PyTorch's allocator, and with `pinned` its host allocator too. Raises RuntimeError if PyTorch has used CUDA
     already."""
     if torch.cuda.is_initialized():
-        raise RuntimeError("strata.torch.install() comes before the first use of CUDA: PyTorch has allocated already")
+        raise RuntimeError("PyTorch has already allocated memory; call strata.torch.install() before the first use of CUDA")
     door = Whole(build(torch))
     why = door.library.strata_whole_use(facade.handle)
     if why is not None:
