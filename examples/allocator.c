@@ -43,9 +43,8 @@ int main(int argc, char **argv) {
     }
     strata_statistics_t figures = {.struct_size = sizeof figures};
     check(strata_allocator_statistics(on_device.allocator, &figures));
-    printf("on the device: %llu bytes of %llu that are reserved, got in %llu allocations\n",
-           (unsigned long long)figures.allocated_bytes, (unsigned long long)figures.reserved_bytes,
-           (unsigned long long)figures.allocations);
+    printf("on the device: %llu of %llu reserved bytes, in %llu allocations\n", (unsigned long long)figures.allocated_bytes,
+           (unsigned long long)figures.reserved_bytes, (unsigned long long)figures.allocations);
     check(strata_allocator_free(on_host.allocator, on_host.block.ref));
     check(strata_stream_forget(s, strata_gpu(0), stream)); /* from here on on_device.allocator is stale */
     strata_status_t gone = strata_allocator_allocate(on_device.allocator, 1 << 20, &on_host.block);

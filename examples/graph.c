@@ -41,7 +41,7 @@ int main(int argc, char **argv) {
 
     for (int i = 0; i < 3; i++) {
         check(strata_graph_launch(s, gpu, graph, stream));
-        printf("launch %d: a step beside it has %s memory\n", i, step(s, stream) == inside ? "THE SAME" : "other");
+        printf("launch %d: a step outside the graph has %s memory\n", i, step(s, stream) == inside ? "THE SAME" : "other");
     }
     check(strata_stream_synchronize(s, gpu, stream));
     check(strata_graph_destroy(s, gpu, graph));

@@ -27,7 +27,7 @@ typedef struct quota {
 } quota_t;
 
 static const strata_stat_row_t figure_rows[] = {
-    {"bytes", "bytes", offsetof(quota_t, bytes), "what the stream holds"},
+    {"bytes", "bytes", offsetof(quota_t, bytes), "bytes of the stream"},
     {"refused", "count", offsetof(quota_t, refused), "requests above the quota"},
     {0},
 };
@@ -56,7 +56,7 @@ static void give_back(strata_layer_t *self, strata_record_t *record, strata_call
 static const strata_layer_type_t my_quota_type = {
     .struct_size = sizeof(strata_layer_type_t),
     .name = "my_quota",
-    .doc = "lets no stream hold more than so many bytes",
+    .doc = "limits the bytes of each stream",
     .role = STRATA_DECORATOR,
     .scope = STRATA_SCOPE_STREAM,
     .passes = ~0u, /* the traits of the layer below remain true */

@@ -30,7 +30,7 @@ static void sleep_now(strata_t s, uint64_t pool, uint32_t contents, const char *
     strata_paused_t report = {.struct_size = sizeof report};
     strata_pause_options_t options = {.struct_size = sizeof options, .pool = pool, .contents = contents};
     check(strata_pause(s, strata_gpu(0), &options, &report));
-    printf("%s: %llu MiB given back, %llu MiB kept\n", name, (unsigned long long)report.bytes >> 20,
+    printf("%s: %llu MiB released, %llu MiB kept\n", name, (unsigned long long)report.bytes >> 20,
            (unsigned long long)report.kept_bytes >> 20);
 }
 
@@ -49,7 +49,7 @@ int main(int argc, char **argv) {
     /* ... another program has the memory ... */
     check(strata_resume(s, strata_gpu(0), weights, NULL, NULL)); /* new weights could be written here, before the cache resumes */
     check(strata_resume(s, strata_gpu(0), cache, NULL, NULL));
-    printf("awake, at the same addresses\n");
+    printf("resumed, at the same addresses\n");
     check(strata_free(s, w.ref));
     check(strata_free(s, k.ref));
     check(strata_close(s, STRATA_CLOSE_WAIT, NULL, NULL));

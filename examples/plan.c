@@ -25,6 +25,6 @@ int main(void) {
         printf("%-8s %8llu bytes at %8llu, from %llu to %llu\n", names[i], (unsigned long long)buffers[i].size,
                (unsigned long long)offsets[i], (unsigned long long)buffers[i].lower, (unsigned long long)buffers[i].upper);
     printf("peak %llu bytes, %s\n", (unsigned long long)result.peak,
-           result.proved ? "and no plan has less" : "perhaps not the least");
+           result.proved ? "the minimum of all plans" : "perhaps not the minimum");
     return result.peak == result.lower_bound ? 0 : 1;
 }

@@ -93,7 +93,7 @@ static strata_status_t validate(strata_layer_t *base, uint32_t blocks, uint64_t 
             if (list_of(strata_record_at(base, slot)->size) != list)
                 return strata_fail(STRATA_E_CORRUPT, 0, "segregated_fit: a block is in the list of another size");
     if (count == blocks && self->bytes == bytes) return STRATA_OK;
-    return strata_fail(STRATA_E_CORRUPT, 0, "segregated_fit: the lists do not hold all free blocks");
+    return strata_fail(STRATA_E_CORRUPT, 0, "segregated_fit: a free block is in no list");
 }
 
 static const strata_chunked_policy_t policy = {.struct_size = sizeof policy,

@@ -33,7 +33,7 @@ int main(int argc, char **argv) {
 
     strata_block_t next;
     check(strata_allocate(s, gpu, producer, 64 << 20, &next)); /* not the same bytes, because they are still in use */
-    printf("batch at %p, next at %p: %s\n", batch.ptr, next.ptr, batch.ptr == next.ptr ? "reused too early!" : "apart");
+    printf("batch at %p, next at %p: %s\n", batch.ptr, next.ptr, batch.ptr == next.ptr ? "reused too early!" : "separate");
 
     strata_statistics_t figures = {.struct_size = sizeof figures};
     check(strata_statistics_all(s, gpu, &figures));

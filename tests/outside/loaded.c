@@ -69,7 +69,7 @@ TEST(code, paths_begin_at_the_folder_of_the_file) {
     strata_strategy_t *strategy = NULL;
     const char *path = file_of("beside.yaml", "load: [my_layer.so]\nstack: [my_quota, system]\n");
     ASSERT_OK(strata_config_load(&(strata_config_request_t){.file = path, .allow_code = true}, &strategy));
-    EXPECT_STREQ(strategy->stacks[STRATA_PLACE_GPU].layers[0].type->doc, "lets no stream hold more than so many bytes");
+    EXPECT_STREQ(strategy->stacks[STRATA_PLACE_GPU].layers[0].type->doc, "limits the bytes of each stream");
     strata_strategy_delete(strategy);
     EXPECT_STATUS(STRATA_E_STRATEGY, load("load: [my_layer.so]\nstack: [system]\n", true, &strategy));
 }
