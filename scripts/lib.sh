@@ -14,7 +14,7 @@ as_root() {
     elif has sudo; then
         sudo "$@"
     else
-        echo "$0: not root, and there is no sudo; as root please run: $*" >&2
+        echo "$0: not root, and sudo is missing; as root, run: $*" >&2
         return 1
     fi
 }
@@ -62,7 +62,7 @@ install_missing() {
     packages=$(missing_packages "$1" | tr '\n' ' ')
     [ -n "${packages// /}" ] || return 0
     if ! has apt-get; then
-        echo "$0: these are missing (by their Debian names), and there is no apt-get: $packages" >&2
+        echo "$0: missing packages (Debian names), and no apt-get: $packages" >&2
         return 1
     fi
     say "Installing $packages"

@@ -341,15 +341,15 @@ static double mimalloc_pair_ns(void) {
     X(live_1000_ns, 1, "a pair among 1,000 live blocks")                                                                           \
     X(live_100000_ns, 1, "a pair among 100,000 live blocks")                                                                       \
     X(live_1000000_ns, 1, "a pair among 1,000,000 live blocks, an eighth as large")                                                \
-    X(borrowed_pair_ns, 1, "the hot pair, lent to another stream in between; the simulated device's calls included")               \
+    X(borrowed_pair_ns, 1, "the hot pair with a borrow by another stream, including the calls of the simulated device")            \
     X(borrowed_records_per_pair, 3, "event records of such a pair")                                                                \
     X(borrowed_queries_per_pair, 3, "event queries of such a pair")                                                                \
-    X(bytes_per_live_block, 1, "host memory for each of 100,000 live blocks, all layers together")                                 \
+    X(bytes_per_live_block, 1, "host memory for each of 100,000 live blocks, in all layers")                                       \
     X(two_threads_ratio, 2, "two threads on two streams against one, where two empty loops reach 2")                               \
     X(shared_stream_2_ratio, 2, "two threads on one stream against one")                                                           \
     X(shared_stream_8_ratio, 2, "eight threads on one stream against one")                                                         \
     X(host_mallocs, 0, "host mallocs and reservations in pairs that hit, once the live set is reached")                            \
-    X(instructions_per_pair, 0, "of the hot pair")                                                                                 \
+    X(instructions_per_pair, 0, "instructions of the hot pair")                                                                    \
     X(mimalloc_pair_ns, 1, "mimalloc's own pair of 64 KiB")
 
 typedef struct figures {

@@ -114,7 +114,7 @@ static void run_server(const char *preset, bool idle, burst_t bursts[BURSTS]) {
 }
 
 static void print_table(const char *label, const burst_t *bursts) {
-    printf("%s\n  burst    reserved MiB 0.75 s, 1.5 s, 2.25 s, 3 s after the last   at its end   99th %%     most   that call\n",
+    printf("%s\n  burst    reserved MiB 0.75 s, 1.5 s, 2.25 s, 3 s after the last   at its end   99th %%      max   calling\n",
            label);
     for (int b = 0; b < BURSTS; b++) {
         const burst_t *at = &bursts[b];

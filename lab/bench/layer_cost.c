@@ -31,17 +31,17 @@ static const struct row {
      .meaning = "retry, stream_safe, auto_growth, system as in the preset strata-malloc"},
     {.name = "default", .preset = "strata", .meaning = "retry, stream_safe, auto_growth_vmm, vmm as in the preset strata"},
     {.name = "object", .preset = "strata-malloc", .by_object = true, .meaning = "the first row through an allocator object"},
-    {.name = "stat", .above = "stat, ", .meaning = "counts what the callers hold"},
-    {.name = "limit", .below = "limit: {bytes: 100GiB}, ", .meaning = "bounds what the cache asks for"},
+    {.name = "stat", .above = "stat, ", .meaning = "counts the bytes of the callers"},
+    {.name = "limit", .below = "limit: {bytes: 100GiB}, ", .meaning = "limits the requests of the cache"},
     {.name = "trace-off", .above = "trace: {path: none}, ", .meaning = "records nothing"},
     {.name = "idle",
      .above = "stat, trace: {path: none}, ",
      .below = "fault, limit: {bytes: 100GiB}, ",
-     .meaning = "all of these, and a fault that never comes"},
-    {.name = "scrub", .above = "scrub, ", .meaning = "takes part in every pair: whose is it"},
-    {.name = "aligned", .above = "aligned: {alignment: 4096}, ", .meaning = "takes part in every pair: a record of its own"},
+     .meaning = "all of these, and a fault that never occurs"},
+    {.name = "scrub", .above = "scrub, ", .meaning = "takes part in every pair: finds the owner"},
+    {.name = "aligned", .above = "aligned: {alignment: 4096}, ", .meaning = "takes part in every pair: has its own record"},
     {.name = "pytorch", .preset = "pytorch", .meaning = "that preset: one cache that all streams share"},
-    {.name = "tensorflow", .preset = "tensorflow", .meaning = "that preset: likewise"},
+    {.name = "tensorflow", .preset = "tensorflow", .meaning = "that preset: also one cache"},
 };
 enum { ROWS = sizeof rows / sizeof *rows };
 

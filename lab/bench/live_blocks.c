@@ -192,8 +192,7 @@ int main(int argc, char **argv) {
         return 0;
     }
     static const int lives[] = {100, 100000, MANY};
-    printf(arguments.json ? "{\"strategy\":\"%s\"" : "%s, nanoseconds a pair: the median (the quickest quarter)\n",
-           arguments.strategy);
+    printf(arguments.json ? "{\"strategy\":\"%s\"" : "%s, nanoseconds per pair: median (fastest quarter)\n", arguments.strategy);
     for (size_t i = 0; i < sizeof lives / sizeof *lives; i++) {
         figures_t told[CONTENDERS];
         compare(lives[i], told);

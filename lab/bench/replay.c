@@ -178,13 +178,13 @@ int main(int argc, char **argv) {
     prepare((uint64_t)rows);
     double millions = (double)rows / 1e6;
     const figure_t figures[] = {
-        {"million_events_s", "read and replayed a second, CSV of one stream", millions / median_of(take_all, one)},
+        {"million_events_s", "read and replayed per second, CSV of one stream", millions / median_of(take_all, one)},
         {"four_streams_million_s", "the same of four streams", millions / median_of(take_all, four)},
         {"gzip_million_s", "the same of one stream with gzip", millions / median_of(take_all, packed)},
-        {"read_million_s", "read a second, CSV of one stream", millions / median_of(take_read, one)},
-        {"gzip_read_million_s", "read a second, with gzip", millions / median_of(take_read, packed)},
-        {"inflate_million_s", "unpacked a second by zlib alone", millions / median_of(take_inflate, packed)},
-        {"four_at_once_ratio", "four strategies one after another, against four at once",
+        {"read_million_s", "read per second, CSV of one stream", millions / median_of(take_read, one)},
+        {"gzip_read_million_s", "read per second, with gzip", millions / median_of(take_read, packed)},
+        {"inflate_million_s", "decompressed per second by zlib alone", millions / median_of(take_inflate, packed)},
+        {"four_at_once_ratio", "four strategies one after another, compared with four at once",
          median_of(take_one_thread, one) / median_of(take_threads, one)},
     };
     print(figures, sizeof figures / sizeof *figures, json);

@@ -9,35 +9,35 @@ import statistics
 import subprocess
 
 OURS = "strata"
-PAIRS = [("hot", "64 KiB"), ("small", "512 B"), ("large", "20 MiB"), ("lent", "64 KiB, lent"), ("remote", "64 KiB, freed by another thread")]
+PAIRS = [("hot", "64 KiB"), ("small", "512 B"), ("large", "20 MiB"), ("lent", "64 KiB, borrowed"), ("remote", "64 KiB, freed by another thread")]
 HEAD, LESS = 1.05, 1.001 # factors by which a peer must be better in time and in bytes; for instructions any difference counts
 GROWTH_PRESETS = ["strata", "strata-malloc", "pytorch"]
 GROWTH_NUMBERS = {"chunks": (1000, 10000), "streams": (200, 2000), "pools": (8, 64)}
 TIMED_STREAMS, TIMED_RUNS = (400, 4000), 3 # more streams than fit under valgrind
 GROWTH_QUICK = {"chunks": (10, 20), "streams": (4, 8), "pools": (2, 4)}
-NAMES = {"chunks": "blocks of a chunk's size", "streams": "streams", "pools": "pools of graphs"}
+NAMES = {"chunks": "blocks of a chunk's size", "streams": "streams", "pools": "graph pools"}
 
 # Patterns of programs, workloads and figures, and the reason. The first row that matches is printed.
 REASONS = [
     ("RMM.*|CUB.*|glibc|mimalloc|jemalloc", "trace streams-.*", "ns|instructions",
-     "it has no call for loans and is told of none, while `strata` notes each, records events for it and waits for them"),
+     "it has no call for borrows and gets none, while `strata` tracks each borrow, records events for it and waits for them"),
     ("glibc|mimalloc|jemalloc", ".*", "ns|instructions",
-     "it serves the host: no streams to keep apart, no lock where a thread has a cache of its own, and what it knows of a block stands in the "
-     "block or beside it, which the host may touch and a GPU's memory must not be"),
+     "it serves host memory: it has no streams, and needs no lock if a thread has its own cache. Its metadata is in the block or next "
+     "to it, which is not possible in GPU memory"),
     ("CUB.*|RMM.*", "large|live.*|trace.*", "ratio",
-     "what is above its largest bin, or what its upstream serves, goes to the driver and back each time: nothing is kept, and each "
-     "pair pays two device calls, which this fake driver makes almost free"),
+     "it caches nothing above its largest bin or from its upstream: each such "
+     "pair makes two device calls, which are almost free in this fake driver"),
     ("CUB", "live.*|trace.*", "ns|instructions",
-     "it asks the driver at nearly every request, and a call of this fake driver takes tens of nanoseconds; a real one takes microseconds"),
+     "it calls the driver at nearly every request, and a call of this fake driver takes tens of nanoseconds; a real one takes microseconds"),
     ("CUB.*", "live.*|trace.*|[0-9]+ thread.*", "ns|instructions",
-     "a bin takes any block of its size, never cuts or merges one: less to do and more held"),
-    ("RMM binning", ".*", "ns|instructions", "a bin's block is taken as it is, whatever it is asked for: nothing is cut or merged, and much more is held"),
-    ("RMM pool", ".*", "ns|instructions", "with few free blocks its sorted list is the shortest way; it grows with their number"),
-    ("RMM arena", ".*", "ns|instructions", "one superblock holds what is asked for, found by address; the whole arena was taken before"),
-    ("PyTorch.*", "lent", "ns|instructions", "it takes one event a free and asks about the oldest alone"),
+     "a bin takes any block of its size and never splits or coalesces: less work and more memory"),
+    ("RMM binning", ".*", "ns|instructions", "a bin serves whole blocks for any request: it never splits or coalesces, and holds much more memory"),
+    ("RMM pool", ".*", "ns|instructions", "with few free blocks, its sorted list is the fastest; its cost grows with their number"),
+    ("RMM arena", ".*", "ns|instructions", "one superblock serves all requests and is found by address; the whole arena was allocated before"),
+    ("PyTorch.*", "lent", "ns|instructions", "it records one event per free and queries only the oldest"),
     ("PyTorch, expandable", "live.*|trace.*", "ratio",
-     "it maps memory in steps of 2 and 20 MiB as it needs them at the end of one range; `strata` takes larger pieces, for fewer calls"),
-    ("PyTorch", "live.*|trace.*", "ratio", "its rule of segments fits these sizes better by chance; on others it holds more"),
+     "it maps memory in steps of 2 and 20 MiB on demand at the end of one range; `strata` maps larger pieces, with fewer calls"),
+    ("PyTorch", "live.*|trace.*", "ratio", "its segment sizes fit these requests better by chance; with others it holds more"),
 ]
 
 
@@ -79,10 +79,10 @@ def timed_step(program, step, among):
 def growth_section(told):
     lines = ["", "## As numbers grow", ""]
     if told is None:
-        return lines + ["Not counted: valgrind is not here."]
+        return lines + ["Not counted: valgrind is missing."]
     rows = told["counted"]
-    lines += ["Instructions of a whole step (`lab/bench/growth`, counted by callgrind) for each chunk, stream or pool, among many; in brackets how many "
-              "times as many for each that is among few. A step in proportion has 1 or less there, a quadratic one %s." %
+    lines += ["Instructions of a whole step (`lab/bench/growth`, counted by callgrind) for each chunk, stream or pool, among many; in brackets the "
+              "ratio to the same figure among few. The ratio of a proportional step is 1 or less, that of a quadratic one %s." %
               ", ".join("%d (%s)" % (many // few, NAMES[of]) for of, (few, many) in GROWTH_NUMBERS.items())]
     presets = list(collections.OrderedDict.fromkeys(row[4] for row in rows))
     for of in collections.OrderedDict.fromkeys(row[1] for row in rows):
@@ -99,12 +99,12 @@ def growth_section(told):
                              "%s (%.2f)" % (format(among_many / many, ",.0f"), (among_many / many) / (among_few / few)))
             lines.append("| %s | %s |" % (step.split("-", 1)[1] if of != "chunks" else step, " | ".join(cells)))
     if told["timed"]:
-        lines += ["", "More streams than valgrind has room for, microseconds for each stream of `%s`, medians of %d runs:" % (OURS, TIMED_RUNS), "",
+        lines += ["", "With more streams than valgrind can run, microseconds for each stream of `%s`, medians of %d runs:" % (OURS, TIMED_RUNS), "",
                   "| step | among %s | among %s |" % tuple(format(count, ",") for count in TIMED_STREAMS), "|---|---:|---:|"]
         lines += ["| %s | %.1f | %.1f |" % (step.split("-", 1)[1], few / 1000, many / 1000) for step, _, _, few, many in told["timed"]]
     worst = max((row for row in rows if row[5] and row[6]), key=lambda row: row[6] / row[3] / (row[5] / row[2]), default=None)
     if worst:
-        lines += ["", "The most is `%s` of `%s`: %.2f times as many for each among %s as among %s." %
+        lines += ["", "The largest growth is `%s` of `%s`: %.2f times as many for each among %s as among %s." %
                   (worst[0], worst[4], worst[6] / worst[3] / (worst[5] / worst[2]), format(worst[3], ","), format(worst[2], ","))]
     return lines
 
@@ -160,7 +160,7 @@ class Table:
 
     def trace(self, key):
         self.notes = []
-        lines = ["| | ns (instructions) a row | device calls, first pass | reserved over requested |", "|---|---:|---:|---:|"]
+        lines = ["| | ns (instructions) per row | device calls, first pass | reserved over requested |", "|---|---:|---:|---:|"]
         for label in self.told["labels"]:
             cell = self.cell(label, key)
             self.note(label, "it", cell)
@@ -215,7 +215,7 @@ def ahead_section(told):
     found, unexplained = ahead(told)
     table = Table(told)
     lines = ["", "## Where a peer is ahead", "",
-             "Against `strata`: fewer instructions where they are counted, else %d %% less time; %.1f %% less reserved." %
+             "Compared with `strata`: fewer instructions if they are counted, else %d %% less time; or %.1f %% less reserved memory." %
              (round(100 * (HEAD - 1)), 100 * (LESS - 1)), ""]
     if not found:
         lines.append("Nowhere.")
@@ -240,9 +240,9 @@ def likeness(told):
             continue
         equal = sum(mine["reserved"] == its["reserved"] for mine, its in pairs)
         off = max(abs(mine["reserved"] / its["reserved"] - 1) for mine, its in pairs)
-        lines.append("- `%s` reserves what the real one reserves, to the byte, in %d of %d workloads of many live blocks and traces%s." %
-                     (preset.split()[1], equal, len(pairs), "" if equal == len(pairs) else "; it is off by %.2f %% at most" % (100 * off)))
-    return ["", "The presets that reproduce PyTorch's allocator, against it:", ""] + lines if lines else []
+        lines.append("- `%s` reserves exactly as many bytes as the real one in %d of %d workloads of many live blocks and traces%s." %
+                     (preset.split()[1], equal, len(pairs), "" if equal == len(pairs) else "; the largest difference is %.2f %%" % (100 * off)))
+    return ["", "The presets that reproduce PyTorch's allocator, compared with it:", ""] + lines if lines else []
 
 
 # ---- the page ----
@@ -251,24 +251,24 @@ def origins(told):
     lines = ["| peer | from |", "|---|---|"]
     for label in told["labels"]:
         origin = told["preloads"].get(label)
-        lines.append("| %s | %s |" % (label, origin + ", in the place of the C library's" if origin else
+        lines.append("| %s | %s |" % (label, origin + ", in place of the C library's" if origin else
                                       told["from"][told["programs"][label]]))
-    return lines + ["| %s | **not here**: %s |" % (label, why) for label, why in told["absent"]]
+    return lines + ["| %s | **not available**: %s |" % (label, why) for label, why in told["absent"]]
 
 
 def heading(told):
     fake = told["driver"] == "fake"
     lines = ["# Strata beside other allocators", "",
-             "Made by `scripts/bench-peers` in one run; nothing here is written by hand. The programs are in lab/bench/peers. No peer's code is in this "
-             "tree: the script gets what can be had.", "",
-             "%s, %s; the tree was at %s when the run ended; `%s`. Times are medians of %d rounds in which all peers take turns, each of three runs in a process of "
-             "its own. %sInstructions (in brackets) are counted by callgrind for one operation: they are exact, and the machine is not in them." %
+             "`scripts/bench-peers` makes this page in one run; nothing here is written by hand. The programs are in lab/bench/peers. No peer's code "
+             "is in this tree: the script fetches the available peers.", "",
+             "%s, %s; the tree was at %s when the run ended; `%s`. Times are medians of %d rounds in which all peers take turns, with three runs each in a "
+             "process of its own. %sCallgrind counts the instructions of one operation (in brackets): they are exact and do not depend on the machine." %
              (told["date"], told["cpu"], told["revision"], told["command"], told["rounds"],
-              "The machine had other work meanwhile (a load of %.1f before the first run): take the times as ratios. " % told["load"]
+              "The machine also did other work (a load of %.1f before the first run), so use the times as ratios. " % told["load"]
               if told["load"] > .7 else ""), ""]
     if fake:
-        lines.append("The driver is lab/bench/peers/driver: it hands out addresses, in tens of nanoseconds a call, and what is lent is done at once. A real "
-                     "one takes microseconds to milliseconds: a peer that asks it often is flattered here, and its calls are shown where they count.")
+        lines.append("The driver is lab/bench/peers/driver: it only returns addresses, in tens of nanoseconds per call, and borrows end at once. A real "
+                     "driver takes microseconds to milliseconds, so this flatters a peer that calls it often; the tables show the calls where they matter.")
     else:
         lines.append("The driver is the machine's own.")
     return lines + ["", *origins(told), ""]
@@ -278,19 +278,19 @@ def page(told):
     table = Table(told)
     lives = [key for key in told["workloads"] if key.startswith("live")]
     lines = heading(told)
-    lines += ["## A pair", "", "Allocate and free again: ns (instructions). What is lent is told to the peer before its free; what another thread frees "
-              "was allocated a thousand at a time.", ""]
+    lines += ["## A pair", "", "One allocation and its free: ns (instructions). The peer gets borrows before the free. Blocks that another thread frees "
+              "are allocated a thousand at a time.", ""]
     lines += table.rows(PAIRS, timed)
-    lines += ["", "## Among many live blocks", "", "A random one is freed and one of 512 x 2^(17u) bytes, u uniform, is allocated (an eighth of that among "
-              "1,000,000): ns (instructions) a pair.", ""]
+    lines += ["", "## Among many live blocks", "", "A random block is freed, and one of 512 x 2^(17u) bytes, u uniform, is allocated (an eighth of that among "
+              "1,000,000): ns (instructions) per pair.", ""]
     lines += table.rows([(key, key.split()[1]) for key in lives], timed)
-    lines += ["", "Reserved of the device at most, over what was live at most:", ""]
+    lines += ["", "Peak reserved device memory over peak live bytes:", ""]
     lines += table.rows([(key, key.split()[1]) for key in lives], lambda cell: number(ratio(cell), 3))
-    lines += ["", "## Threads", "", "Pairs of 64 KiB by all threads at once: ns a pair, from the first thread's start to the last one's end over the pairs of "
-              "all.", ""]
+    lines += ["", "## Threads", "", "Pairs of 64 KiB by all threads at once: ns per pair, which is the time from the first start to the last end over all "
+              "pairs.", ""]
     lines += table.rows([(key, key) for key in told["workloads"] if "thread" in key], timed)
-    lines += ["", "## Traces", "", "The requests, frees and loans of recorded programs (traces/), without their work and waits; a peer without a call for lending "
-              "is not told. Times are of later passes, calls and bytes of all passes from the first."]
+    lines += ["", "## Traces", "", "The requests, frees and borrows of recorded programs (traces/), without their work and waits; a peer without a call for borrows "
+              "gets none. Times are of later passes; calls and bytes are of all passes."]
     for key in told["workloads"]:
         if key.startswith("trace "):
             lines += ["", "### " + key.split()[1], ""] + table.trace(key)

@@ -71,7 +71,7 @@ def wheel(requirement, wanted):
                                               "-d", folder, requirement], timeout=1800)
     found = glob.glob(os.path.join(folder, "*.whl"))
     if not found:
-        raise Missing("pip got no wheel of " + name)
+        raise Missing("pip did not get a wheel of " + name)
     with zipfile.ZipFile(found[0]) as packed:
         for member in packed.namelist():
             if wanted(member):

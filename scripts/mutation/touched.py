@@ -140,5 +140,5 @@ def measure(root, build, work, workers, known, keep):
     keep(dict(found))
     for name, test in sorted(found.items()):
         if not test["passed"]:
-            print("left out, it fails without any mutant, or takes longer than %d s: %s" % (LONGEST, name))
+            print("skipped, because it fails without a mutant or takes longer than %d s: %s" % (LONGEST, name))
     return {name: test for name, test in found.items() if test["passed"]}

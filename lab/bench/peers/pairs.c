@@ -11,7 +11,7 @@ enum { WARM_PAIRS = 1000, LEAST_TURNS = 100000, MOST_TURNS = 400000 };
 static void *stream, *borrower;
 
 static void allocate(void *on, size_t size, peer_block_t *block) {
-    if (!peer_allocate(on, size, block)) workload_none("it has no more memory");
+    if (!peer_allocate(on, size, block)) workload_none("it is out of memory");
 }
 
 /* ---- a pair ---- */
@@ -82,7 +82,7 @@ static void lent_pairs(uint64_t count) {
     for (uint64_t i = 0; i < count; i++) {
         peer_block_t block;
         allocate(stream, pair_size, &block);
-        if (!peer_lend(&block, borrower)) workload_none("it has no call for it");
+        if (!peer_lend(&block, borrower)) workload_none("it has no call for borrows");
         peer_free(&block);
     }
 }

@@ -10,7 +10,7 @@
 enum { BATCH = 1000, MOST_THREADS = 64, PAIR_SIZE = 64 << 10, WARM_PAIRS = 1000 };
 
 static void allocate(void *stream, size_t size, peer_block_t *block) {
-    if (!peer_allocate(stream, size, block)) workload_none("it has no more memory");
+    if (!peer_allocate(stream, size, block)) workload_none("it is out of memory");
 }
 
 /* ---- freed by another thread ---- */

@@ -40,7 +40,7 @@ static void passes(uint64_t count) {
             peer_block_t *block = &blocks[row->id];
             if (row->op == ROW_FREE) peer_free(block);
             else if (row->op == ROW_LEND) peer_lend(block, streams[row->stream]);
-            else if (!peer_allocate(streams[row->stream], row->size, block)) workload_none("it has no more memory");
+            else if (!peer_allocate(streams[row->stream], row->size, block)) workload_none("it is out of memory");
         }
     }
 }
