@@ -181,7 +181,7 @@ def test_a_graph_s_memory_is_kept_apart(s, door, calls):
     calls("release_pool", 0, *pool)
     s.release()
     assert {row.pool for row in s.snapshot()} <= {0}
-    with pytest.raises(RuntimeError, match="no such pool"):
+    with pytest.raises(RuntimeError, match="no such graph pool"):
         calls("release_pool", 0, *pool)
     for pointer in again + [outside]:
         calls.free(pointer)
