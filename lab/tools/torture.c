@@ -62,7 +62,7 @@ static const strata_option_t options[] = {
     NUMBER("--steps", "N", steps, 1, 1000000,
            "prints every step of the runs by one thread instead: the blocks with their addresses, and after every N-th step the "
            "figures that changed. One process runs them all (scripts/oracle)"),
-    NUMBER("--jobs", "N", jobs, 1, TORTURE_JOBS, "processes at a time (as many as processors)"),
+    NUMBER("--jobs", "N", jobs, 1, TORTURE_JOBS, "processes at a time (number of processors)"),
     STRATA_OPTIONS_END,
 };
 

@@ -202,7 +202,7 @@ static int take_draw(const strata_taking_t *taking, const char *value) {
 #define JOBS                                                                                                                       \
     {                                                                                                                              \
         "--jobs", "N", STRATA_ONCE, strata_take_number, offsetof(strata_arguments_t, jobs), 1, STRATA_JOBS_MOST,                   \
-            "strategies replayed at once, on simulated devices (as many as processors); this only affects host time, which is "    \
+            "strategies replayed at once, on simulated devices (number of processors); this only affects host time, which is "     \
             "most exact with 1"                                                                                                    \
     }
 #define STRATEGY_ROWS                                                                                                              \
@@ -245,7 +245,7 @@ static int take_draw(const strata_taking_t *taking, const char *value) {
 
 #define CURVE_ROW                                                                                                                  \
     FLAG("--curve", curve,                                                                                                         \
-         "draws memory over the rows, a line of blocks for each strategy, with the peaks marked (always, without --strategy)")
+         "draws memory over the rows, a line of blocks for each strategy, with the peaks marked; default without --strategy")
 
 const strata_option_t strata_compare_options[] = {
     TAKEN("--strategy", "NAME|FILE", STRATA_MANY, take_strategy,
