@@ -26,7 +26,8 @@ can_fuzz() {
               return b && n == 1; }' | clang -x c - -fsanitize=fuzzer,address -o /dev/null 2>/dev/null
 }
 
-# Prints the missing Debian packages for "library" (the library and the command), "tests" (also the tests), "fuzz" or "format".
+# Prints the missing Debian packages for "library" (the library and the command), "tests" (also the tests), "fuzz", "format" or
+# "docs".
 missing_packages() {
     local tests=${1:-library}
     if [ "$tests" = fuzz ]; then
@@ -35,6 +36,11 @@ missing_packages() {
     fi
     if [ "$tests" = format ]; then
         has clang-format-14 || echo clang-format-14
+        return
+    fi
+    if [ "$tests" = docs ]; then
+        has doxygen || echo doxygen
+        python3 -c 'import ensurepip' 2>/dev/null || echo python3 python3-venv
         return
     fi
     has cmake || echo cmake
