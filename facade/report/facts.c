@@ -167,7 +167,7 @@ static void read_device(strata_facts_t *f) {
 static void say_note(const strata_facts_t *f, const strata_note_t *note, strata_text_t *text) {
     const char *tag = strata_names_text(&f->facade->names, note->tag);
     const char *operator_name = strata_names_text(&f->facade->names, note->operator_name);
-    if (!*tag && !*operator_name) strata_text_say(text, "nobody named");
+    if (!*tag && !*operator_name) strata_text_say(text, "an unnamed owner");
     else strata_text_say(text, "%.60s%s%.60s", tag, *tag && *operator_name ? " of " : "", operator_name);
 }
 

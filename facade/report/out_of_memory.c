@@ -97,7 +97,7 @@ static void tell_observers(strata_facade_t *facade, const strata_out_of_memory_t
 static void write_short(const strata_refused_t *refused, const strata_out_of_memory_t *event, char *line, size_t capacity) {
     strata_text_t text = {.text = line, .capacity = capacity};
     strata_report_say_where(refused, &text);
-    STRATA_SAY_AMOUNTS(&text, ": % asked", event->size);
+    STRATA_SAY_AMOUNTS(&text, ": requested %", event->size);
     if (event->device_total > 0) STRATA_SAY_AMOUNTS(&text, ", % free on the device", event->device_free);
     strata_text_say(&text, "; %s", refused->reason);
 }

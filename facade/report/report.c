@@ -47,16 +47,16 @@ static void say_cause(report_t *r) {
     strata_report_say_where(r->refused, text);
     strata_text_say(text, ": ");
     strata_cause_say(&r->facts, r->cause, text);
-    strata_advice_say(&r->facts, r->cause, text, "\n  helps: ", "\n  or: ");
+    strata_advice_say(&r->facts, r->cause, text, "\n  try: ", "\n  or: ");
 }
 
 static void say_totals(report_t *r) {
     static const char device[] =
-        "\n  asked {asked}, free on the device {free} of {total}, reserved here {reserved}, taken by others {outside}";
+        "\n  requested {asked}, free on the device {free} of {total}, reserved here {reserved}, used by others {outside}";
     static const char pooled[] =
-        "\n  asked {asked}, free on the device {free} of {total}, reserved here {reserved}, idle in the driver's "
-        "pools {pooled}, taken by others {outside}";
-    static const char host[] = "\n  asked {asked}, reserved here {reserved}";
+        "\n  requested {asked}, free on the device {free} of {total}, reserved here {reserved}, idle in the driver's "
+        "pools {pooled}, used by others {outside}";
+    static const char host[] = "\n  requested {asked}, reserved here {reserved}";
     strata_facts_say(&r->facts, &r->text, r->facts.pooled ? pooled : r->facts.total ? device : host);
     STRATA_SAY_AMOUNTS(&r->text, "\n  allocated %, deferred %, idle %, largest free block %", r->facts.allocated, r->facts.deferred,
                        r->facts.survey.idle, r->facts.survey.largest_free);
@@ -99,7 +99,7 @@ static void say_stack(report_t *r, strata_stack_t *stack, uint32_t *shown, uint3
 static void say_stacks(report_t *r) {
     uint32_t shown = 0, more = 0;
     STRATA_DOMAIN_EACH(r->domain, stack) say_stack(r, stack, &shown, &more);
-    if (more) strata_text_say(&r->text, "\n  and %u streams more", (unsigned)more);
+    if (more) strata_text_say(&r->text, "\n  and %u more streams", (unsigned)more);
 }
 
 /* Writes pools that hold any memory, each over all its streams. */
@@ -114,7 +114,7 @@ static void say_pools(report_t *r) {
         strata_text_say(&r->text, "\n  pool %.*s:", SHOWN_LETTERS, strata_group_name(group, name));
         STRATA_SAY_AMOUNTS(&r->text, " reserved %, allocated %, deferred %", f.reserved_bytes, f.allocated_bytes, f.deferred_bytes);
     }
-    if (found > SHOWN_POOLS) strata_text_say(&r->text, "\n  and %u pools more", (unsigned)(found - SHOWN_POOLS));
+    if (found > SHOWN_POOLS) strata_text_say(&r->text, "\n  and %u more pools", (unsigned)(found - SHOWN_POOLS));
 }
 
 static void say_figure(strata_text_t *text, const strata_own_figure_t *figure, const char *before) {
@@ -150,9 +150,9 @@ static void say_layers(report_t *r) {
         shown++;
         strata_text_say(&r->text, "\n  layer %s:", plan->nodes[number].name);
         for (uint32_t i = 0; i < count && i < SHOWN_FIGURES; i++) say_figure(&r->text, &sums[i], i ? ", " : " ");
-        if (count > SHOWN_FIGURES) strata_text_say(&r->text, ", and %u figures more", (unsigned)(count - SHOWN_FIGURES));
+        if (count > SHOWN_FIGURES) strata_text_say(&r->text, ", and %u more figures", (unsigned)(count - SHOWN_FIGURES));
     }
-    if (more) strata_text_say(&r->text, "\n  and %u layers more", (unsigned)more);
+    if (more) strata_text_say(&r->text, "\n  and %u more layers", (unsigned)more);
 }
 
 /* Each wait has the unit of its own size. */
@@ -181,7 +181,7 @@ static void say_owner(report_t *r, const strata_owner_t *owner) {
     const char *operator_name = strata_names_text(&r->facade->names, owner->note.operator_name);
     strata_text_say(&r->text, " in %llu block%s by ", (unsigned long long)owner->blocks, owner->blocks == 1 ? "" : "s");
     if (!*tag && !*operator_name) {
-        strata_text_say(&r->text, "nobody named");
+        strata_text_say(&r->text, "an unnamed owner");
         return;
     }
     strata_text_say(&r->text, "%s%s%s", tag, *tag && *operator_name ? " of " : "", operator_name);
@@ -206,7 +206,7 @@ static void say_owners(report_t *r) {
         say_owner(r, &survey->owners[i]);
     }
     strata_amount_print(more, unit, amount, sizeof amount);
-    if (more) strata_text_say(&r->text, "; by others %s", amount);
+    if (more) strata_text_say(&r->text, "; by other owners %s", amount);
 }
 
 /* ---- steps that were tried ---- */
@@ -215,7 +215,7 @@ static void say_own_steps(report_t *r) {
     const strata_outcome_t *o = r->facts.outcome;
     if (!o->own) return;
     strata_text_say(&r->text, "\n  tried: %s's own steps", r->refused->stack->group->plan->nodes[o->own->number].name);
-    STRATA_SAY_AMOUNTS(&r->text, "; the device got % back meanwhile", o->own_gave);
+    STRATA_SAY_AMOUNTS(&r->text, "; % went back to the device", o->own_gave);
 }
 
 /* Rounds a time down to three digits; more would add nothing about a wait. */
@@ -236,7 +236,7 @@ static void say_ladder(report_t *r) {
     }
     char took[64];
     strata_print_time(in_three_digits(c->took_ns), took, sizeof took);
-    STRATA_SAY_AMOUNTS(&r->text, "\n  tried: polling gave %, waiting first %, releasing %, callbacks %", c->polled, c->waited,
+    STRATA_SAY_AMOUNTS(&r->text, "\n  tried: polling reclaimed %, waiting first %, releasing %, callbacks %", c->polled, c->waited,
                        c->released, c->called_back);
     strata_text_say(&r->text, "%s%s; it took %s", c->asked_small ? ", smaller growth nothing" : "",
                     c->slept ? ", waiting for other frees nothing" : "", took);

@@ -116,7 +116,7 @@ void sizes_from_4_bytes_to_1_petabyte(const subject_t *subject) {
     if (subject->may_refuse || subject->elsewhere) return;
     subject_open(subject, 64 * MIB, &rig);
     EXPECT_STATUS(STRATA_E_NO_MEMORY, strata_allocate(rig.s, rig.gpu, NULL, GIB, &b));
-    EXPECT_CONTAINS(strata_last_error()->text, "1,024MiB asked");
+    EXPECT_CONTAINS(strata_last_error()->text, "requested 1,024MiB");
     EXPECT_EQ(b.ref, 5);
     rig_close(&rig);
 }

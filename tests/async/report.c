@@ -20,7 +20,7 @@ TEST(async_report, idle_memory_of_the_pool_is_not_taken_by_others) {
     RIG_BY(rig, async_open(&rig, NULL, 0, 200 * MIB, false));
     fill(&rig, &live);
     refuse(&rig, 150 * MIB, STRATA_NO_RETRY);
-    EXPECT_CONTAINS(strata_last_error()->text, "reserved here 32MiB, idle in the driver's pools 128MiB, taken by others 500MiB");
+    EXPECT_CONTAINS(strata_last_error()->text, "reserved here 32MiB, idle in the driver's pools 128MiB, used by others 500MiB");
     EXPECT_CONTAINS(strata_last_error()->text, "no_retry: ");
     EXPECT_OK(strata_free(rig.s, live.ref));
 }
@@ -31,7 +31,7 @@ TEST(async_report, a_trimmed_pool_is_not_named) {
     RIG_BY(rig, async_open(&rig, NULL, 0, 200 * MIB, false));
     fill(&rig, &live);
     refuse(&rig, 180 * MIB, 0);
-    EXPECT_CONTAINS(strata_last_error()->text, "free on the device 168MiB of 700MiB, reserved here 32MiB, taken by others 500MiB");
+    EXPECT_CONTAINS(strata_last_error()->text, "free on the device 168MiB of 700MiB, reserved here 32MiB, used by others 500MiB");
     EXPECT_OK(strata_free(rig.s, live.ref));
 }
 
@@ -48,7 +48,7 @@ TEST(async_report, a_pool_that_groups_share_counts_once) {
     EXPECT_OK(strata_allocate_with(rig.s, rig.gpu, NULL, &options, &other));
     fill(&rig, &live);
     refuse(&rig, 150 * MIB, STRATA_NO_RETRY);
-    EXPECT_CONTAINS(strata_last_error()->text, "taken by others 500MiB");
+    EXPECT_CONTAINS(strata_last_error()->text, "used by others 500MiB");
     EXPECT_OK(strata_free(rig.s, live.ref));
     EXPECT_OK(strata_free(rig.s, other.ref));
 }

@@ -130,7 +130,7 @@ TEST(cpp, out_of_memory_is_a_bad_alloc_with_the_report) {
         facade.allocate(strata_gpu(0), nullptr, 60 * GiB);
         FAIL() << "60 GiB twice on 80";
     } catch (const std::bad_alloc &full) {
-        EXPECT_NE(std::string(full.what()).find("60GiB asked"), std::string::npos) << full.what();
+        EXPECT_NE(std::string(full.what()).find("requested 60GiB"), std::string::npos) << full.what();
     }
     EXPECT_EQ(thrown<strata::out_of_memory>([&] { facade.allocate(strata_gpu(0), nullptr, 60 * GiB); }), STRATA_E_NO_MEMORY);
     strata::request request;

@@ -218,7 +218,7 @@ TEST(peers_composable, row_27_bins_and_the_dump) {
     EXPECT_CONTAINS(text, "auto_growth");
     EXPECT_OK(try(&rig, 0, &nothing));
     EXPECT_EQ(rig_calls(&rig, STRATA_CALL_malloc), 1);
-    EXPECT_SAYS(STRATA_E_NO_MEMORY, try(&rig, 100 * MIB, &none), "asked 100MiB");
+    EXPECT_SAYS(STRATA_E_NO_MEMORY, try(&rig, 100 * MIB, &none), "requested 100MiB");
     EXPECT_CONTAINS(strata_last_error()->text, "allocated 512");
     RIG_FREE(&rig, nothing, small);
 }

@@ -51,7 +51,7 @@ def test_bytes_come_through(program):
 def test_a_limit_is_cupy_s_exception_with_the_report(told):
     name, is_strata_s, text = told["limited"]
     assert (name, is_strata_s) == ("OutOfMemoryError", True)
-    assert text.startswith("out of memory in gpu:0") and "helps:" in text
+    assert text.startswith("out of memory in gpu:0") and "try:" in text
     assert told["limited small"] == told["lifted"] == "ok"
     assert told["kept"] == MIB
 

@@ -140,7 +140,7 @@ def test_cupy_is_served_on_the_current_stream(s, cupy):
     assert s.statistics().live_allocations == 0
     memory.free(0)
     for kind in (strata.OutOfMemoryError, cupy.cuda.memory.OutOfMemoryError, cupy.cuda.runtime.CUDARuntimeError):
-        with pytest.raises(kind, match="helps:") as raised:
+        with pytest.raises(kind, match="try:") as raised:
             cupy.cuda.set(1 << 40)
         assert raised.value.status == 2  # where CuPy's pool asks whether to give memory back
     side.destroy()
@@ -207,7 +207,7 @@ def test_numba_is_served(s, numba):
     told = manager.get_memory_info()
     assert told.total == s.mem_info()["total"] and 0 < told.free <= told.total
     assert manager.interface_version == 1
-    with pytest.raises(MemoryError, match="helps:"):
+    with pytest.raises(MemoryError, match="try:"):
         manager.memalloc(1 << 40)
     with pytest.raises(NotImplementedError):
         manager.get_ipc_handle(memory)

@@ -79,7 +79,7 @@ def test_memory_is_not_shared_by_handles(told):
 
 def test_a_limit_is_a_memory_error_with_the_report(told):
     is_strata_s, text = told["limited"]
-    assert is_strata_s and text.startswith("out of memory in gpu:0") and "helps:" in text
+    assert is_strata_s and text.startswith("out of memory in gpu:0") and "try:" in text
     assert told["limited small"] == told["lifted"] == "ok"
     assert told["kept"] == MIB
 

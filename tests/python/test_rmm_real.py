@@ -55,7 +55,7 @@ def test_bytes_come_through(program):
 
 
 def test_a_limit_is_rmm_s_exception_with_the_report(told):
-    assert told["limited"].startswith("std::bad_alloc: out_of_memory: out of memory in gpu:0") and "helps:" in told["limited"]
+    assert told["limited"].startswith("std::bad_alloc: out_of_memory: out of memory in gpu:0") and "try:" in told["limited"]
     assert told["limited small"] == told["lifted"] == "ok"
     assert told["kept"] == MIB
 

@@ -241,7 +241,7 @@ TEST(limbo, the_report_names_what_other_processes_hold) {
     EXPECT_OK(strata_free(rig.s, a.ref));
     EXPECT_STATUS(STRATA_E_NO_MEMORY, try_size(&rig, 60 * MIB, &b));
     EXPECT_EQ(cause, STRATA_CAUSE_LIMBO);
-    EXPECT_TRUE(strstr(report, "limbo: 60MiB asked; 60MiB in 1 block are freed and still in use by other processes") != NULL);
+    EXPECT_TRUE(strstr(report, "limbo: requested 60MiB; 60MiB in 1 block are freed but still in use by other processes") != NULL);
     EXPECT_TRUE(strstr(report, "\n  freed and in use by other processes: 60MiB in 1 block\n") != NULL);
     EXPECT_TRUE(strstr(report, "deferred 0,") != NULL);
     other_end(&other, true);

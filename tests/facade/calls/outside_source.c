@@ -104,7 +104,7 @@ TEST(facade_outside_source, a_device_without_memory_is_told_as_any_sources) {
     EXPECT_OK(strata_layers_register(types, 1, true));
     RIG(rig, "stack: [test_counting_source]\n", 64 * MIB);
     (void)rig_allocate(&rig, NULL, 60 * MIB);
-    EXPECT_SAYS(STRATA_E_NO_MEMORY, rig_try(&rig, NULL, 8 * MIB), ": full: 8MiB asked, 4MiB left");
+    EXPECT_SAYS(STRATA_E_NO_MEMORY, rig_try(&rig, NULL, 8 * MIB), ": full: requested 8MiB, 4MiB left");
     EXPECT_EQ(rig_figures(&rig).reserved_bytes, 60 * MIB);
 }
 

@@ -263,7 +263,7 @@ TEST_BY(places_managed, a_device_without_it_is_told,
     strata_block_t block = {.ref = 7};
     EXPECT_SAYS(STRATA_E_UNSUPPORTED, strata_allocate(rig->s, strata_managed(0), NULL, 1000, &block), "has no managed memory");
     EXPECT_SAYS(STRATA_E_NO_MEMORY, strata_allocate(rig->s, rig->gpu, NULL, 1ull << 40, &block),
-                ", reserved here 0, taken by others 0.48GiB\n");
+                ", reserved here 0, used by others 0.48GiB\n");
     EXPECT_EQ(block.ref, 7);
     (void)rig_allocate(rig, NULL, 1000);
 }

@@ -41,7 +41,7 @@ TEST_RIG(facade_ladder, the_text_says_who_holds_what, CAPACITY, "strata") {
     EXPECT_STATUS(STRATA_E_NO_MEMORY, rig_try(rig, stream, 40 * MIB));
     const char *text = strata_last_error()->text;
     EXPECT_CONTAINS(text, "gpu:0");
-    EXPECT_CONTAINS(text, "asked 40MiB");
+    EXPECT_CONTAINS(text, "requested 40MiB");
     EXPECT_CONTAINS(text, "free on the device 14MiB");
     EXPECT_CONTAINS(text, "reserved here 50MiB");
     EXPECT_CONTAINS(text, "reserved 30MiB, allocated 30MiB");
@@ -199,7 +199,7 @@ TEST_RIG(facade_ladder, callbacks_free_memory_and_call_whatever_they_like, CAPAC
     EXPECT_STATUS(STRATA_E_NO_MEMORY, rig_try(rig, NULL, 40 * MIB));
     EXPECT_EQ(l.asked, 2);
     EXPECT_EQ(l.heard, 1);
-    EXPECT_CONTAINS(l.text, "asked 40MiB");
+    EXPECT_CONTAINS(l.text, "requested 40MiB");
     EXPECT_OK(strata_remove_callback(rig->s, callback));
     EXPECT_OK(strata_remove_callback(rig->s, observer));
     EXPECT_STATUS(STRATA_E_INVALID, strata_remove_callback(rig->s, observer));

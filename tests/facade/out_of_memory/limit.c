@@ -31,7 +31,7 @@ static void serves_to_the_byte(const char *preset) {
     uint64_t mallocs = rig_calls(&rig, STRATA_CALL_malloc) + rig_calls(&rig, STRATA_CALL_malloc_async);
     EXPECT_EQ(rig_figures(&rig).reserved_bytes, 40 * MIB);
     EXPECT_SAYS(STRATA_E_NO_MEMORY, rig_try(&rig, NULL, 1), "; strata_set_limit() allows 40MiB, of which 40MiB are used\n");
-    EXPECT_CONTAINS(strata_last_error()->text, "\n  helps: a limit of ");
+    EXPECT_CONTAINS(strata_last_error()->text, "\n  try: raise the limit to ");
     EXPECT_LE(rig_figures(&rig).ladders, 1);
     EXPECT_EQ(rig_calls(&rig, STRATA_CALL_malloc) + rig_calls(&rig, STRATA_CALL_malloc_async), mallocs);
     EXPECT_OK(strata_set_limit(rig.s, rig.gpu, STRATA_UNLIMITED));

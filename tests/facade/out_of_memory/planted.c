@@ -86,7 +86,7 @@ static void expect_named(const planted_t *planted, const heard_t *heard) {
         else EXPECT_LACKS(heard->text, names[i]);
     }
     EXPECT_EQ(heard->cause, planted->cause);
-    EXPECT_CONTAINS(heard->text, "\n  helps: ");
+    EXPECT_CONTAINS(heard->text, "\n  try: ");
     EXPECT_CONTAINS(heard->text, planted->says);
     if (planted->never) EXPECT_LACKS(heard->text, planted->never);
 }

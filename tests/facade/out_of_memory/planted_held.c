@@ -81,30 +81,30 @@ static void drop_the_message(scene_t *scene) {
 
 PLANTED(a_borrower_at_work_waited_for_too_short_a_time, STRATA_CAUSE_WAITING,
         "strategy: waits\nstack: [retry: {timeout: 2ms}, stream_safe, " EXACT "]\n", 64 * MIB, 40 * MIB, lend_and_free,
-        wait_for_the_borrower, "retry.timeout=1s", "a longer retry.timeout (now 2ms)", 0)
+        wait_for_the_borrower, "retry.timeout=1s", "raise retry.timeout (now 2ms)", 0)
 PLANTED(a_borrower_at_work_never_waited_for, STRATA_CAUSE_WAITING, "strategy: waits\nstack: [stream_safe, " EXACT "]\n", 64 * MIB,
         40 * MIB, lend_and_free, wait_for_the_borrower, NULL, "`out_of_memory:` with a timeout", 0)
 PLANTED(a_forgotten_stream_at_work, STRATA_CAUSE_FORGOTTEN,
         "strategy: waits\nstack: [retry: {timeout: 2ms}, stream_safe, auto_growth: {chunk_size: 50MiB}, system]\n", 64 * MIB,
-        40 * MIB, forget_at_work, let_time_pass, "retry.timeout=1s", "a longer retry.timeout (now 2ms)", 0)
-PLANTED(live_blocks, STRATA_CAUSE_FULL, "pytorch", 64 * MIB, 20 * MIB, hold_all, scene_drop_all, NULL, "free something", 0)
+        40 * MIB, forget_at_work, let_time_pass, "retry.timeout=1s", "raise retry.timeout (now 2ms)", 0)
+PLANTED(live_blocks, STRATA_CAUSE_FULL, "pytorch", 64 * MIB, 20 * MIB, hold_all, scene_drop_all, NULL, "free some memory", 0)
 PLANTED(live_blocks_where_handles_still_come, STRATA_CAUSE_FULL, "pytorch-expandable", 120 * MIB, 80 * MIB, hold_all,
-        scene_drop_all, NULL, "free something", 0)
+        scene_drop_all, NULL, "free some memory", 0)
 PLANTED(live_blocks_where_many_handles_still_come, STRATA_CAUSE_FULL, "paddle-vmm", 120 * MIB, 80 * MIB, hold_all, scene_drop_all,
-        NULL, "free something", 0)
+        NULL, "free some memory", 0)
 PLANTED(one_operators_blocks_step_after_step, STRATA_CAUSE_LEAK, "pytorch", 90 * MIB, 50 * MIB, leak_in_each_step, scene_drop_all,
         NULL, "look at why attention keeps its blocks", 0)
 PLANTED(another_threads_blocks, STRATA_CAUSE_TIMED_OUT, "strategy: threads\nstack: [retry: {timeout: 5ms}, " EXACT "]\n", 64 * MIB,
-        20 * MIB, hold_in_a_thread, scene_drop_all, NULL, "a longer retry.timeout (now 5ms)", 0)
+        20 * MIB, hold_in_a_thread, scene_drop_all, NULL, "raise retry.timeout (now 5ms)", 0)
 PLANTED(another_program, STRATA_CAUSE_OTHERS, "strata", 8 * GIB, 4 * GIB, plant_nothing, NULL, NULL,
         "end what else uses the device", 6 * GIB)
 PLANTED(a_chunk_that_is_larger_than_the_request, STRATA_CAUSE_CHUNK,
         "strategy: chunks\nstack: [auto_growth: {chunk_size: 64MiB}, system]\n", 64 * MIB + 36 * MIB, 36 * MIB, hold_half,
         scene_drop_all, "auto_growth.smaller_growth=true", "auto_growth.smaller_growth: true", 0)
 PLANTED(live_blocks_beside_idle_managed_memory, STRATA_CAUSE_FULL, "strata", 8 * GIB, 6 * GIB, idle_in_managed, scene_drop_all,
-        NULL, "taken by others 0.48GiB", 0)
+        NULL, "used by others 0.48GiB", 0)
 PLANTED(live_blocks_beside_crumbs, STRATA_CAUSE_FULL, "strategy: crumbs\nstack: [auto_growth: {chunk_size: 2MiB}, system]\n",
-        64 * MIB, 23 * MIB, crumbs_beside_live_blocks, scene_drop_all, NULL, "free something", 0)
+        64 * MIB, 23 * MIB, crumbs_beside_live_blocks, scene_drop_all, NULL, "free some memory", 0)
 PLANTED(a_block_that_another_process_uses, STRATA_CAUSE_LIMBO,
         "strategy: sent\nstack: [stream_safe, auto_growth, vmm: {registrable: true}]\n", 64 * MIB, 40 * MIB, send_and_free,
         drop_the_message, NULL, "end the imports of those blocks", 0)

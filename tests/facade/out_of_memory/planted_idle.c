@@ -96,29 +96,29 @@ static void move_the_frontier(scene_t *scene) {
 
 PLANTED(fragmentation_of_auto_growth, STRATA_CAUSE_FRAGMENTATION, CACHE("auto_growth: {chunk_size: 64MiB}"), 64 * MIB, 10 * MIB,
         fill_with_gaps, free_victims, "auto_growth.chunk_size=4MiB",
-        "freeing 4MiB in 1 block makes a run of 10MiB: 4MiB in 1 by weights", 0)
+        "free 4MiB in 1 block to make a run of 10MiB: 4MiB in 1 by weights", 0)
 PLANTED(fragmentation_of_caching, STRATA_CAUSE_FRAGMENTATION, "pytorch", 60 * MIB, 6 * MIB, fill_with_gaps, free_victims, NULL,
-        "makes a run of 6MiB", 0)
+        "to make a run of 6MiB", 0)
 PLANTED(fragmentation_of_bfc, STRATA_CAUSE_FRAGMENTATION, CACHE("bfc: {allow_growth: false, memory_limit: 64MiB}"), 64 * MIB,
-        10 * MIB, fill_with_gaps, free_victims, NULL, "makes a run of 10MiB", 0)
+        10 * MIB, fill_with_gaps, free_victims, NULL, "to make a run of 10MiB", 0)
 PLANTED(fragmentation_of_naive_best_fit, STRATA_CAUSE_FRAGMENTATION, CACHE("naive_best_fit: {initial: 64MiB}"), 80 * MIB, 30 * MIB,
         fill_with_gaps, scene_drop_all, NULL, "free", 0)
 PLANTED(fragmentation_under_buffered, STRATA_CAUSE_FRAGMENTATION, CACHE("buffered, auto_growth: {chunk_size: 64MiB}"), 64 * MIB,
         10 * MIB, fill_with_gaps, scene_drop_all, NULL, "free", 0)
 PLANTED(idle_in_another_streams_stack, STRATA_CAUSE_IDLE_IN_STREAM, CACHE("auto_growth: {chunk_size: 40MiB}"), 64 * MIB, 30 * MIB,
-        idle_in_a_stream, scene_drop_all, NULL, "ask on the stream that has it", 0)
+        idle_in_a_stream, scene_drop_all, NULL, "on the stream that has it", 0)
 PLANTED(idle_in_another_streams_bank, STRATA_CAUSE_IDLE_IN_STREAM, CACHE("caching: {large_segment: 40MiB}"), 64 * MIB, 30 * MIB,
-        one_in_a_large_segment, scene_drop_all, NULL, "ask on the stream that has it", 0)
+        one_in_a_large_segment, scene_drop_all, NULL, "on the stream that has it", 0)
 PLANTED(idle_in_another_pool, STRATA_CAUSE_IDLE_IN_POOL,
         "strategy: pools\nstack: [" ONE_CHUNK "]\npools: {other: [" ONE_CHUNK "]}\n", 64 * MIB, 30 * MIB, idle_in_a_pool,
-        scene_drop_all, NULL, "ask in the pool that has it", 0)
+        scene_drop_all, NULL, "in the pool that has it", 0)
 PLANTED(idle_in_a_pool_that_keeps_its_chunks, STRATA_CAUSE_KEPT,
         "strategy: pools\nstack: [" ONE_CHUNK "]\npools: {other: {keep: true, stack: [" ONE_CHUNK "]}}\n", 64 * MIB, 30 * MIB,
         idle_in_a_kept_pool, give_up_the_pool, NULL, "strata_release_pool()", 0)
 PLANTED(idle_in_another_thread, STRATA_CAUSE_IDLE_IN_THREAD, CACHE("thread_local: {initial: 48MiB, reallocate: 8MiB}"), 64 * MIB,
-        30 * MIB, idle_in_a_thread, scene_drop_all, NULL, "ask in the thread that has it", 0)
+        30 * MIB, idle_in_a_thread, scene_drop_all, NULL, "in the thread that has it", 0)
 PLANTED(idle_where_small_requests_are_served, STRATA_CAUSE_SIZES, CACHE("caching"), 32 * MIB, 12 * MIB, small_blocks_everywhere,
-        scene_drop_all, NULL, "free what keeps those chunks", 0)
+        scene_drop_all, NULL, "free the blocks that keep those chunks in use", 0)
 PLANTED(a_graph, STRATA_CAUSE_CAPTURED, "pytorch", 64 * MIB, 50 * MIB, kept_for_a_graph, destroy_the_graph, NULL, "destroy graphs",
         0)
 PLANTED(frees_under_counts, STRATA_CAUSE_COUNTED, CACHE("bfc: {timestamps: true, memory_limit: 47MiB, allow_growth: false}"),

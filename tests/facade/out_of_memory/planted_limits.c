@@ -76,19 +76,19 @@ static void recover(scene_t *scene) { strata_sim_clear_faults(scene->rig.devices
 #define WHOLE_BLOCKS "strategy: whole\nstack: [caching: {max_split_size: 50MiB}, system]\n"
 
 PLANTED(one_request_is_larger_than_the_device, STRATA_CAUSE_TOO_LARGE, "pytorch", 256 * MIB, 300 * MIB, plant_nothing, ask_for_less,
-        NULL, "ask for 256MiB at most", 0)
+        NULL, "request at most 256MiB", 0)
 PLANTED(a_limit_in_the_middle_of_a_handle, STRATA_CAUSE_PLACE_LIMIT, "pytorch-expandable", GIB, 70 * MIB,
-        hold_handles_under_a_limit, raise_it_by_a_handle, NULL, "a limit of 140MiB", 0)
+        hold_handles_under_a_limit, raise_it_by_a_handle, NULL, "raise the limit to 140MiB", 0)
 PLANTED(a_device_in_the_middle_of_a_handle, STRATA_CAUSE_CHUNK, "pytorch-expandable", 130 * MIB, 70 * MIB, hold_60, scene_drop_all,
         NULL, "free", 0)
 PLANTED(a_layer_limit, STRATA_CAUSE_BOUND, LIMITED, GIB, 40 * MIB, hold_30, scene_drop_all, "limit.bytes=70MiB",
-        "a larger limit.bytes: 70MiB or more, now 50MiB", 0)
+        "raise limit.bytes to 70MiB or more (now 50MiB)", 0)
 PLANTED(a_layer_limit_on_a_device_that_has_no_more_either, STRATA_CAUSE_BOUND, BOUND_AND_FULL, 80 * MIB, 40 * MIB,
         hold_beside_a_pool, scene_drop_all, NULL, "a higher limit.bytes alone does not, as the device has 10MiB free", 0)
 PLANTED(strata_set_limit, STRATA_CAUSE_PLACE_LIMIT, "strata", GIB, 40 * MIB, hold_under_a_limit, raise_the_limit, NULL,
-        "a limit of 70MiB or more by strata_set_limit()", 0)
+        "raise the limit to 70MiB or more (strata_set_limit())", 0)
 PLANTED(pinned_memorys_cap, STRATA_CAUSE_BOUND, CAPPED, GIB, 3 * MIB, hold_pinned, scene_drop_all, "pinned.system.cap=6MiB",
-        "a larger pinned.system.cap: 6MiB or more, now 4MiB", 0)
+        "raise pinned.system.cap to 6MiB or more (now 4MiB)", 0)
 PLANTED(bfcs_memory_limit, STRATA_CAUSE_BOUND, BFC_LIMIT, GIB, 40 * MIB, hold_30, scene_drop_all, "bfc.memory_limit=128MiB",
         "a larger bfc.memory_limit: ", 0)
 PLANTED(naive_best_fits_share, STRATA_CAUSE_BOUND, SHARE, GIB, 8 * MIB, ask_in_pinned, NULL, "pinned.naive_best_fit.fraction=1",

@@ -105,39 +105,40 @@ static void gaps_in_a_capture(scene_t *scene) {
     "strategy: spills\nstack: [auto_growth, fallback: {stacks: [[system], [limit: {bytes: 128MiB}, system: {memory: "              \
     "managed}]]}]\n"
 
-PLANTED_WITHOUT("ask for 256MiB", more_than_the_device_has_under_a_limit, STRATA_CAUSE_TOO_LARGE, "pytorch", 256 * MIB, 300 * MIB,
-                limit_to_50, ask_for_50, NULL, "ask for 50MiB at most, which strata_set_limit() allows", 0)
+PLANTED_WITHOUT("request at most 256MiB", more_than_the_device_has_under_a_limit, STRATA_CAUSE_TOO_LARGE, "pytorch", 256 * MIB,
+                300 * MIB, limit_to_50, ask_for_50, NULL, "request at most 50MiB, as strata_set_limit() allows", 0)
 PLANTED_WITHOUT("or free as much", more_than_strata_set_limit_allows, STRATA_CAUSE_PLACE_LIMIT, "pytorch", 256 * MIB, 60 * MIB,
-                limit_to_50, ask_for_50, NULL, "ask for 50MiB at most: however much is freed", 0)
+                limit_to_50, ask_for_50, NULL, "request at most 50MiB: this limit serves no more", 0)
 PLANTED_WITHOUT("or free as much", more_than_a_limit_layer_allows, STRATA_CAUSE_BOUND,
                 "strategy: limited\nstack: [caching, limit: {bytes: 50MiB}, system]\n", 256 * MIB, 60 * MIB, plant_nothing,
-                ask_for_50, "limit.bytes=60MiB", "a larger limit.bytes: 60MiB or more", 0)
+                ask_for_50, "limit.bytes=60MiB", "raise limit.bytes to 60MiB or more", 0)
 PLANTED_WITHOUT("the device has 0 free", managed_memory_is_larger_than_the_device, STRATA_CAUSE_BOUND,
                 "strategy: spills\nstack: [limit: {bytes: 512MiB}, system: {memory: managed}]\n", 128 * MIB, 600 * MIB, hold_three,
-                NULL, "limit.bytes=780MiB", "a larger limit.bytes: 780MiB or more, now 512MiB", 0)
+                NULL, "limit.bytes=780MiB", "raise limit.bytes to 780MiB or more (now 512MiB)", 0)
 PLANTED_WITHOUT("alone does not", managed_memory_under_a_limit_on_a_full_device, STRATA_CAUSE_PLACE_LIMIT, "system", 128 * MIB,
-                60 * MIB, limit_managed, raise_managed, NULL, "a limit of 60MiB or more by strata_set_limit()", 0)
+                60 * MIB, limit_managed, raise_managed, NULL, "raise the limit to 60MiB or more (strata_set_limit())", 0)
 PLANTED_WITHOUT("at most", a_bound_of_what_is_fallen_back_to, STRATA_CAUSE_BOUND, FALLS_BACK, 128 * MIB, 160 * MIB, hold_three,
-                NULL, "limit.bytes=220MiB", "a larger limit.bytes: 220MiB or more, now 128MiB", 0)
+                NULL, "limit.bytes=220MiB", "raise limit.bytes to 220MiB or more (now 128MiB)", 0)
 PLANTED_WITHOUT("the same request can be served", pieces_at_work_between_live_blocks, STRATA_CAUSE_FRAGMENTATION, ONE_CHUNK_WAITS,
-                70 * MIB, 20 * MIB, every_other_at_work, wait_and_drop_all, NULL, "once that is over the largest run has 4MiB", 0)
+                70 * MIB, 20 * MIB, every_other_at_work, wait_and_drop_all, NULL,
+                "Once those streams finish, the largest run has 4MiB", 0)
 PLANTED_WITHOUT("STRATA_NO_RETRY", pieces_at_work_and_no_retry, STRATA_CAUSE_FRAGMENTATION, ONE_CHUNK_WAITS, 70 * MIB, 20 * MIB,
-                every_other_and_no_retry, wait_and_drop_all, NULL, "once that is over the largest run has 4MiB", 0)
+                every_other_and_no_retry, wait_and_drop_all, NULL, "Once those streams finish, the largest run has 4MiB", 0)
 PLANTED(pieces_free_and_at_work, STRATA_CAUSE_FRAGMENTATION, ONE_CHUNK_WAITS, 70 * MIB, 20 * MIB, most_free_and_one_at_work,
         wait_and_drop_all, NULL,
-        ": 32MiB of live blocks keep 1 chunk\n  helps: freeing 8MiB in 2 blocks makes a run of 20MiB: 8MiB in 2 by ", 0)
+        ": 32MiB of live blocks keep 1 chunk in use\n  try: free 8MiB in 2 blocks to make a run of 20MiB: 8MiB in 2 by ", 0)
 PLANTED(neighbours_at_work_beside_a_free_block, STRATA_CAUSE_WAITING, ONE_CHUNK_WAITS, 70 * MIB, 20 * MIB, neighbours_at_work,
         wait_for_the_work, NULL, "the same request can be served", 0)
 PLANTED(whole_chunks_at_work, STRATA_CAUSE_WAITING, CHUNKS_WAIT, 64 * MIB, 40 * MIB, chunks_at_work, wait_for_the_work, NULL,
         "the same request can be served", 0)
 PLANTED_WITHOUT("capture", gaps_of_caching_in_a_capture, STRATA_CAUSE_FRAGMENTATION,
                 "strategy: gaps\nstack: [caching: {large_segment: 60MiB}, system]\n", 66 * MIB, 20 * MIB, gaps_in_a_capture,
-                scene_drop_all, NULL, "makes a run of 20MiB", 0)
+                scene_drop_all, NULL, "to make a run of 20MiB", 0)
 PLANTED_WITHOUT("capture", gaps_of_bfc_in_a_capture, STRATA_CAUSE_FRAGMENTATION,
                 "strategy: gaps\nstack: [bfc: {allow_growth: false, memory_limit: 60MiB}, system]\n", 66 * MIB, 20 * MIB,
-                gaps_in_a_capture, scene_drop_all, NULL, "makes a run of 20MiB", 0)
+                gaps_in_a_capture, scene_drop_all, NULL, "to make a run of 20MiB", 0)
 PLANTED_WITHOUT("the same request can be served", a_forgotten_stream_in_pieces, STRATA_CAUSE_FORGOTTEN, ONE_CHUNK_WAITS, 70 * MIB,
-                20 * MIB, forgotten_in_pieces, let_time_pass_and_drop_all, NULL, "once the work is over the largest run has 4MiB",
+                20 * MIB, forgotten_in_pieces, let_time_pass_and_drop_all, NULL, "once the work is done, the largest run has 4MiB",
                 0)
 PLANTED(a_forgotten_streams_neighbours_at_work, STRATA_CAUSE_WAITING, ONE_CHUNK_WAITS, 70 * MIB, 20 * MIB, forgotten_neighbours,
         wait_for_the_work, NULL, "the same request can be served", 0)

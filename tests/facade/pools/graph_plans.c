@@ -53,7 +53,7 @@ TEST(facade_graph_plans, the_report_names_an_option_by_its_path) {
     EXPECT_OK(strata_stream_create(rig.s, rig.gpu, 0, &stream));
     EXPECT_OK(strata_graph_pool_begin(rig.s, rig.gpu, stream, &pool));
     EXPECT_SAYS(STRATA_E_NO_MEMORY, strata_allocate(rig.s, rig.gpu, stream, 20 * MIB, &none), "; graph.limit.bytes allows 16MiB");
-    EXPECT_CONTAINS(strata_last_error()->text, "helps: a larger graph.limit.bytes: 20MiB or more, now 16MiB");
+    EXPECT_CONTAINS(strata_last_error()->text, "try: raise graph.limit.bytes to 20MiB or more (now 16MiB)");
     EXPECT_OK(strata_graph_pool_end(rig.s, rig.gpu, pool));
     EXPECT_OK(strata_graph_pool_remove(rig.s, rig.gpu, pool));
 }
