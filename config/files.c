@@ -28,7 +28,7 @@ strata_status_t strata_config_read_whole(const char *path, strata_file_named_t n
         if (larger) bytes = larger;
         got = larger ? read_some(file, bytes + used) : 0;
         if (!larger) status = STRATA_E_HOST_MEMORY;
-        else if (got < 0) status = strata_fail(STRATA_E_IO, 0, "%.1500s: the file cannot be read: %s", path, strerror(errno));
+        else if (got < 0) status = strata_fail(STRATA_E_IO, 0, "%.1500s: cannot read the file: %s", path, strerror(errno));
         else used += (size_t)got;
     }
     close(file);

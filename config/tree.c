@@ -78,8 +78,8 @@ static strata_status_t fail_parser(const reading_t *reading) {
     const yaml_parser_t *parser = &reading->parser;
     char what[256];
     if (parser->error == YAML_MEMORY_ERROR)
-        return strata_fail(STRATA_E_HOST_MEMORY, 0, "the host has no memory left to read \"%.200s\"", reading->file);
-    const char *problem = parser->problem ? parser->problem : "this is no YAML";
+        return strata_fail(STRATA_E_HOST_MEMORY, 0, "out of host memory while reading \"%.200s\"", reading->file);
+    const char *problem = parser->problem ? parser->problem : "this is not YAML";
     snprintf(what, sizeof what, "%s; check the indentation, the quotes and the brackets up to here", problem);
     if (parser->error == YAML_READER_ERROR) {
         snprintf(what, sizeof what, "%s; write plain text in UTF-8", problem);
@@ -87,7 +87,7 @@ static strata_status_t fail_parser(const reading_t *reading) {
     }
     size_t tab = find_tab(reading, parser->problem_mark);
     if (tab == reading->length) return fail_mark(reading, parser->problem_mark, what);
-    return fail_byte(reading, tab, "a tab stands here, and YAML moves lines in by blanks alone; write blanks");
+    return fail_byte(reading, tab, "a tab is here, but YAML indents with spaces only; write spaces");
 }
 
 /* ---- nodes ---- */
@@ -102,12 +102,12 @@ static strata_status_t take_key(reading_t *reading, const yaml_event_t *event, f
     const char *text = (const char *)event->data.scalar.value;
     char what[256];
     if (!is_word(text, event->data.scalar.length))
-        return fail_mark(reading, event->start_mark, "this is no key; write a word and a colon");
+        return fail_mark(reading, event->start_mark, "this is not a key; write a word and a colon");
     if (frame->node->count == STRATA_TREE_KEYS)
-        return fail_mark(reading, event->start_mark, "a mapping has at most 256 keys; take some out");
+        return fail_mark(reading, event->start_mark, "a mapping has at most 256 keys; remove some");
     for (const strata_tree_t *child = frame->node->first; child; child = child->next) {
         if (strcmp(child->key, text) != 0) continue;
-        snprintf(what, sizeof what, "\"%s\" stands here twice, first in line %u; take one out", text, child->key_line);
+        snprintf(what, sizeof what, "\"%s\" is here twice, first in line %u; remove one", text, child->key_line);
         return fail_mark(reading, event->start_mark, what);
     }
     frame->key = strata_arena_text(reading->arena, text, event->data.scalar.length);
@@ -185,10 +185,11 @@ static strata_status_t take_scalar(reading_t *reading, const yaml_event_t *event
     size_t length = event->data.scalar.length;
     frame_t *frame = reading->depth ? &reading->frames[reading->depth - 1] : NULL;
     strata_tree_t *node = NULL;
-    if (event->data.scalar.tag) return fail_mark(reading, event->start_mark, "tags (\"!\") are not read; write the plain value");
+    if (event->data.scalar.tag)
+        return fail_mark(reading, event->start_mark, "tags (\"!\") are not supported; write the plain value");
     if (length > STRATA_TREE_SCALAR)
         return fail_mark(reading, event->start_mark, "this value is longer than 4096 bytes; write a shorter one");
-    if (memchr(text, '\0', length)) return fail_mark(reading, event->start_mark, "this value has a NUL byte in it; take it out");
+    if (memchr(text, '\0', length)) return fail_mark(reading, event->start_mark, "this value contains a NUL byte; remove it");
     if (frame && frame->node->kind == STRATA_TREE_MAP && !frame->key) return take_key(reading, event, frame);
     strata_status_t status = add_node(reading, event->start_mark, STRATA_TREE_SCALAR_NODE, &node);
     if (status) return status;
@@ -196,7 +197,7 @@ static strata_status_t take_scalar(reading_t *reading, const yaml_event_t *event
     if (!copy) return STRATA_E_HOST_MEMORY;
     node->broken = spans_lines(event);
     if (!make_one_line(copy, &node->broken))
-        return fail_mark(reading, event->start_mark, "this value has a control character in it; take it out");
+        return fail_mark(reading, event->start_mark, "this value contains a control character; remove it");
     node->text = copy;
     node->empty = says_nothing(event);
     return STRATA_OK;
@@ -237,7 +238,7 @@ static strata_status_t refuse_directives(const reading_t *reading, size_t at) {
     for (; at < reading->length; at = next_line(reading, at)) {
         if (stands_at(reading, at, "%YAML")) continue;
         if (stands_at(reading, at, "%"))
-            return fail_byte(reading, at, "directives (\"%TAG\") other than %YAML are not read; take this line out");
+            return fail_byte(reading, at, "directives (\"%TAG\") other than %YAML are not supported; remove this line");
         if (!begins_nothing(reading, at)) return STRATA_OK;
     }
     return STRATA_OK;
@@ -246,14 +247,15 @@ static strata_status_t refuse_directives(const reading_t *reading, size_t at) {
 /* ---- events ---- */
 
 static strata_status_t take_event(reading_t *reading, const yaml_event_t *event) {
-    static const char no_tags[] = "tags (\"!\") are not read; take this one out";
+    static const char no_tags[] = "tags (\"!\") are not supported; remove this one";
     switch (event->type) {
     case YAML_STREAM_START_EVENT: return refuse_directives(reading, 0);
     case YAML_DOCUMENT_END_EVENT: return refuse_directives(reading, byte_of(reading, event->end_mark));
     case YAML_DOCUMENT_START_EVENT:
         if (!reading->root) return STRATA_OK;
-        return fail_mark(reading, event->start_mark, "a second document begins here; a file holds one strategy");
-    case YAML_ALIAS_EVENT: return fail_mark(reading, event->start_mark, "aliases (\"*\") are not read; write the value out");
+        return fail_mark(reading, event->start_mark, "a second document begins here; a file must contain one strategy");
+    case YAML_ALIAS_EVENT:
+        return fail_mark(reading, event->start_mark, "aliases (\"*\") are not supported; write the value itself");
     case YAML_SCALAR_EVENT: return take_scalar(reading, event);
     case YAML_SEQUENCE_START_EVENT:
         if (event->data.sequence_start.tag) return fail_mark(reading, event->start_mark, no_tags);
@@ -277,7 +279,7 @@ static strata_status_t take_all(reading_t *reading) {
         if (status) return status;
     }
     if (reading->root) return STRATA_OK;
-    return fail_at(reading, 1, 1, "there is nothing in it; write a strategy, as in \"stack: [system]\"");
+    return fail_at(reading, 1, 1, "the file is empty; write a strategy, as in \"stack: [system]\"");
 }
 
 strata_status_t strata_tree_read(strata_arena_t *arena, const char *file, const char *text, size_t length, strata_tree_t **tree) {
@@ -288,13 +290,13 @@ strata_status_t strata_tree_read(strata_arena_t *arena, const char *file, const 
     }
     text = reading.text;
     length = reading.length;
-    if (length > STRATA_TREE_BYTES) return fail_at(&reading, 1, 1, "this is larger than 1 MiB; a strategy is smaller");
+    if (length > STRATA_TREE_BYTES) return fail_at(&reading, 1, 1, "the file is larger than 1 MiB; a strategy must be smaller");
     if (length >= 2 && (memcmp(text, "\xff\xfe", 2) == 0 || memcmp(text, "\xfe\xff", 2) == 0))
-        return fail_at(&reading, 1, 1, "this is text in UTF-16; save it in UTF-8");
+        return fail_at(&reading, 1, 1, "the file is UTF-16 text; save it as UTF-8");
     const char *zero = memchr(text, '\0', length);
-    if (zero) return fail_byte(&reading, (size_t)(zero - text), "there is a NUL byte here; write plain text in UTF-8");
+    if (zero) return fail_byte(&reading, (size_t)(zero - text), "a NUL byte is here; write plain text in UTF-8");
     if (!yaml_parser_initialize(&reading.parser))
-        return strata_fail(STRATA_E_HOST_MEMORY, 0, "the host has no memory left to read \"%.200s\"", file);
+        return strata_fail(STRATA_E_HOST_MEMORY, 0, "out of host memory while reading \"%.200s\"", file);
     yaml_parser_set_encoding(&reading.parser, YAML_UTF8_ENCODING);
     yaml_parser_set_input_string(&reading.parser, (const unsigned char *)text, length);
     strata_status_t status = take_all(&reading);

@@ -66,7 +66,7 @@ strata_status_t strata_config_written(FILE *out) {
     if (!why && !before) return STRATA_OK;
     clearerr(out);
     return strata_fail(STRATA_E_IO, 0, "%s cannot be written: %s", out == stdout ? "standard output" : "the text",
-                       why ? strerror(why) : "an earlier part of it was lost");
+                       why ? strerror(why) : "an earlier write failed");
 }
 
 static const char *how_to_write(strata_option_kind_t kind) {

@@ -37,7 +37,7 @@ static piece_t *grow(strata_arena_t *arena, uint64_t bytes) {
 void *strata_arena_take(strata_arena_t *arena, size_t count, size_t size) {
     uint64_t bytes;
     if (!strata_multiply(count, size, &bytes) || bytes > MOST) {
-        strata_fail(STRATA_E_HOST_MEMORY, 0, "more than %d bytes at once are asked for Strata's own records", MOST);
+        strata_fail(STRATA_E_HOST_MEMORY, 0, "more than %d bytes requested at once for Strata's own records", MOST);
         return NULL;
     }
     bytes = strata_round_down(bytes + alignof(max_align_t) - 1, alignof(max_align_t));

@@ -12,7 +12,7 @@ static strata_status_t unknown(const char *text) {
     for (size_t i = 0; strata_sim_profile_name(i) && length < sizeof profiles - 1; i++)
         length += (size_t)snprintf(profiles + length, sizeof profiles - length, ", sim:%s", strata_sim_profile_name(i));
     return strata_fail(STRATA_E_INVALID, 0,
-                       "\"%.64s\" is no device; write gpu, gpu:0 to gpu:%d, sim%s, sim:FILE.yaml, or sim:%sx2 for two", text,
+                       "\"%.64s\" is not a device; write gpu, gpu:0 to gpu:%d, sim%s, sim:FILE.yaml, or sim:%sx2 for two", text,
                        STRATA_MODEL_DEVICES - 1, profiles, strata_sim_profile_name(0));
 }
 

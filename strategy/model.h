@@ -146,8 +146,8 @@ strata_model_device_t *strata_strategy_own(strata_strategy_t *strategy, uint32_t
 const char *strata_named_key(strata_named_kind_t kind);
 /* Returns true if there is at most one, with the name of its key. */
 static inline bool strata_named_is_single(strata_named_kind_t kind) { return kind >= STRATA_NAMED_GRAPH; }
-/* Returns true for a valid name: letters, digits, - and _, a letter first, or digits alone. A pattern may
- * also have : and /, and * for any letters. The max length is STRATA_NAME_LETTERS. */
+/* Returns true for a valid name: letters, digits, - and _, starting with a letter, or only digits. A pattern may
+ * also have : and /, and * for any characters. The max length is STRATA_NAME_LETTERS. */
 bool strata_named_is_name(strata_named_kind_t kind, const char *name);
 /* Returns the entry of that name, or NULL. */
 strata_model_named_t *strata_strategy_named(const strata_strategy_t *strategy, strata_named_kind_t kind, const char *name);

@@ -41,7 +41,7 @@ strata_status_t strata_named_set_keep(strata_model_named_t *pool, const char *te
 
 strata_status_t strata_graph_refuse_keep(void) {
     return strata_fail(STRATA_E_STRATEGY, 0,
-                       "graph.keep: the pool of a captured graph keeps its chunks as long as the graph lives; take keep out");
+                       "graph.keep: the pool of a captured graph keeps its chunks while the graph exists; remove keep");
 }
 
 /* Idle memory of a driver pool belongs to the whole pool. Only an own pool counts, because the device's
@@ -73,7 +73,7 @@ strata_status_t strata_named_check_keep(const strata_strategy_t *strategy, const
     if (kept) return STRATA_OK;
     return strata_fail_origin(&pool->keep_origin,
                               "pools.%s.keep: no layer of the pool keeps chunks; put a cache into its stack, as in "
-                              "\"- auto_growth\" (or pool: own into cuda_malloc_async), or take keep out",
+                              "\"- auto_growth\" (or pool: own into cuda_malloc_async), or remove keep",
                               pool->name);
 }
 
@@ -88,11 +88,10 @@ static strata_status_t check_outside(const strata_model_stack_t *stack) {
         for (size_t k = 0; k < sizeof of_pools / sizeof *of_pools; k++) {
             const strata_option_row_t *row = strata_option_find(layers[i]->type, of_pools[k]);
             if (!row || row->kind != STRATA_OPTION_BOOL || !*((const bool *)layers[i]->options + row->offset)) continue;
-            return strata_fail_origin(
-                &layers[i]->option_origins[row - layers[i]->type->options],
-                "%s.%s: it does nothing in a stack that serves no named pool; write it in the stack of one, as in "
-                "pools: {NAME: {stack: [%s: {%s: true}, system]}}, or take it out",
-                layers[i]->name, row->name, layers[i]->name, row->name);
+            return strata_fail_origin(&layers[i]->option_origins[row - layers[i]->type->options],
+                                      "%s.%s: it has no effect outside the stack of a named pool; write it there, as in "
+                                      "pools: {NAME: {stack: [%s: {%s: true}, system]}}, or remove it",
+                                      layers[i]->name, row->name, layers[i]->name, row->name);
         }
     return STRATA_OK;
 }

@@ -48,7 +48,7 @@ static const char *option_word(size_t index, const void *context) {
 
 static strata_status_t fail_form(const char *path) {
     return strata_fail(STRATA_E_STRATEGY, 0,
-                       "\"%.80s\" is no path of an option; write LAYER.OPTION or PLACE.LAYER.OPTION, as in "
+                       "\"%.80s\" is not an option path; write LAYER.OPTION or PLACE.LAYER.OPTION, as in "
                        "auto_growth.chunk_size, or pools.NAME.LAYER.OPTION, or graph.LAYER.OPTION",
                        path);
 }
@@ -130,19 +130,18 @@ static const char *place_prefix(const parts_t *parts) {
 }
 
 static strata_status_t fail_graph(const parts_t *parts) {
-    return strata_fail(
-        STRATA_E_STRATEGY, 0,
-        "the strategy does not say \"graph\", so graphs have the layers of the place; write graph: {stack: [...]} in "
-        "its file, or %s.%s.%s",
-        place_prefix(parts), parts->layer, parts->option);
+    return strata_fail(STRATA_E_STRATEGY, 0,
+                       "the strategy has no \"graph\", so graphs have the layers of the place; write graph: {stack: [...]} in "
+                       "its file, or %s.%s.%s",
+                       place_prefix(parts), parts->layer, parts->option);
 }
 
 static strata_status_t fail_name(const strata_strategy_t *strategy, const parts_t *parts) {
     const strata_model_names_t *names = &strategy->named[parts->kind];
     if (parts->kind == STRATA_NAMED_GRAPH) return fail_graph(parts);
     if (parts->kind == STRATA_NAMED_PLAIN)
-        return strata_fail(STRATA_E_STRATEGY, 0, "the strategy does not say \"%s\"; write %s.%s.%s", parts->name,
-                           place_prefix(parts), parts->layer, parts->option);
+        return strata_fail(STRATA_E_STRATEGY, 0, "the strategy has no \"%s\"; write %s.%s.%s", parts->name, place_prefix(parts),
+                           parts->layer, parts->option);
     const char *key = strata_named_key(parts->kind);
     char name[256];
     strata_nearest_or_all(parts->name, names->count, named_word, names, name, sizeof name);
@@ -167,12 +166,12 @@ static strata_status_t take_stack(const strata_strategy_t *strategy, const parts
         if (!named) return fail_name(strategy, parts);
         *stack = &named->stacks[parts->place];
         if ((*stack)->count > 0) return STRATA_OK;
-        return strata_fail(STRATA_E_STRATEGY, 0, "%s has no stack of its own for the place %s; write %s.%s.%s", named->path,
+        return strata_fail(STRATA_E_STRATEGY, 0, "%s has no own stack for the place %s; write %s.%s.%s", named->path,
                            strata_place_name(parts->place), place_prefix(parts), parts->layer, parts->option);
     }
     if (parts->device >= 0) *stack = strata_strategy_stack(strategy, parts->place, (uint32_t)parts->device);
     if (parts->device < 0 || *stack != common) return STRATA_OK;
-    return strata_fail(STRATA_E_STRATEGY, 0, "device %d has no stack of its own for the place %s; write %s.%s.%s", parts->device,
+    return strata_fail(STRATA_E_STRATEGY, 0, "device %d has no own stack for the place %s; write %s.%s.%s", parts->device,
                        strata_place_name(parts->place), place_prefix(parts), parts->layer, parts->option);
 }
 
@@ -184,9 +183,8 @@ static strata_status_t take_layers(const strata_strategy_t *strategy, const part
         layers->list[0] = strata_model_reclaim(stack);
         layers->count = layers->list[0] != NULL;
         if (layers->list[0]) return STRATA_OK;
-        return strata_fail(STRATA_E_STRATEGY, 0,
-                           "%s%s: its stack does not say what it does then; write %s: {%s: ...} beside the stack", parts->prefix,
-                           parts->layer, parts->layer, parts->option);
+        return strata_fail(STRATA_E_STRATEGY, 0, "%s%s: its stack has no such setting; write %s: {%s: ...} beside the stack",
+                           parts->prefix, parts->layer, parts->layer, parts->option);
     }
     layers->count = strata_model_layers(stack, layers->list, STRATA_PLAN_NODES);
     if (layers->count > STRATA_PLAN_NODES) layers->count = STRATA_PLAN_NODES;
@@ -210,11 +208,12 @@ static void find(const layers_t *layers, const parts_t *parts, found_t *found) {
 }
 
 static strata_status_t fail_ambiguous(const parts_t *parts, const found_t *found) {
-    return strata_fail(STRATA_E_STRATEGY, 0,
-                       "\"%s%s.%s\" fits two layers, \"%s\" (line %u) and \"%s\" (line %u); give them names of "
-                       "their own with \"name:\" and write %sNAME.%s",
-                       parts->prefix, parts->layer, parts->option, found->layer->name, found->layer->origin.line,
-                       found->other->name, found->other->origin.line, parts->prefix, parts->option);
+    return strata_fail(
+        STRATA_E_STRATEGY, 0,
+        "\"%s%s.%s\" matches two layers, \"%s\" (line %u) and \"%s\" (line %u); give them names with \"name:\" and write "
+        "%sNAME.%s",
+        parts->prefix, parts->layer, parts->option, found->layer->name, found->layer->origin.line, found->other->name,
+        found->other->origin.line, parts->prefix, parts->option);
 }
 
 static const char *nearest_option(const strata_layer_type_t *type, const char *option) {

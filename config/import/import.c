@@ -55,12 +55,12 @@ strata_status_t strata_import_add(strata_import_t *import, const import_row_t *r
         return strata_fail_origin(origin, "the value of %s is longer than %d bytes; write a shorter one", row->key,
                                   STRATA_IMPORT_VALUE - 1);
     if (row->kind != IMPORT_CONF && !is_of_one_line(value, length))
-        return strata_fail_origin(origin, "a tab or the end of a line is in the value of %s; write it in one line", row->key);
+        return strata_fail_origin(origin, "the value of %s contains a tab or a line break; write it on one line", row->key);
     import_setting_t *before = strata_import_find(import, row->key);
     import_setting_t *setting = &import->settings[import->count];
     *setting = (import_setting_t){.row = row, .value = strata_arena_text(import->memory, value, length), .origin = *origin};
     if (!setting->value) return STRATA_E_HOST_MEMORY;
-    if (before) before->passed_over = "it is given again later";
+    if (before) before->passed_over = "it is set again later";
     import->count++;
     return strata_import_value(import, setting);
 }
@@ -96,7 +96,7 @@ static strata_status_t read_peer(strata_import_t *import, const strata_import_re
     if (status || !import->as_of || strata_import_known(import->peer, import->as_of, &import->version)) return status;
     char known[128] = "";
     strata_import_known_text(import->peer, known, sizeof known);
-    return strata_fail(STRATA_E_STRATEGY, 0, "\"%.20s\" is no known version of %s; write one of %s, as in %s", import->as_of,
+    return strata_fail(STRATA_E_STRATEGY, 0, "\"%.20s\" is not a known version of %s; write one of %s, as in %s", import->as_of,
                        import->peer->name, known, import->peer->version);
 }
 

@@ -22,7 +22,8 @@ static const char introduction[] =
     "program's command after them. A variable that is in no table is listed as ignored. A name that closely resembles one in\n"
     "a table is refused as a likely mistake.\n\n"
     "If one setting disables another, both are listed as a pair:\n\n"
-    "    <pytorch>:1:26: max_split_size_mb:128 fights expandable_segments:True: a free block of max_split_size or more ...\n\n"
+    "    <pytorch>:1:26: max_split_size_mb:128 conflicts with expandable_segments:True: a free block of max_split_size or more "
+    "...\n\n"
     "The names `import:pytorch`, `import:paddle` and `import:tensorflow` do the same in a running program. They are accepted\n"
     "where a preset can be named: `preset` of strata_open(), `STRATA_STRATEGY`, `extends:` and the command. The variables\n"
     "below are then read from the environment, and settings without an equivalent are listed on standard error.\n"
@@ -130,9 +131,9 @@ static void write_peer(const import_peer_t *peer, FILE *out) {
 strata_status_t strata_import_page(FILE *out) {
     fputs(introduction, out);
     for (size_t i = 0; strata_import_peer_at(i); i++) write_peer(strata_import_peer_at(i), out);
-    fprintf(
-        out,
-        "\n## Limits\n\nA string has at most %d bytes of printable ASCII and at most %d settings. A value has at most %d bytes.\n",
-        STRATA_IMPORT_BYTES, STRATA_IMPORT_SETTINGS, STRATA_IMPORT_VALUE - 1);
+    fprintf(out,
+            "\n## Limits\n\nA string has at most %d bytes of printable ASCII and at most %d settings. A value has at most %d "
+            "bytes.\n",
+            STRATA_IMPORT_BYTES, STRATA_IMPORT_SETTINGS, STRATA_IMPORT_VALUE - 1);
     return strata_config_written(out);
 }

@@ -20,7 +20,8 @@
 /* clang-format off */
 static const import_row_t rows[] = {
     {"PYTORCH_CUDA_ALLOC_CONF", NULL, NULL, IMPORT_CONF, false, {{0}}, "If it is set, the other two are ignored, as in PyTorch"},
-    {"PYTORCH_HIP_ALLOC_CONF", NULL, NULL, IMPORT_CONF, false, {{0}}, "It is the name on ROCm and is read before PYTORCH_ALLOC_CONF"},
+    {"PYTORCH_HIP_ALLOC_CONF", NULL, NULL, IMPORT_CONF, false, {{0}}, "It is the name on ROCm and is read before "
+                                                                      "PYTORCH_ALLOC_CONF"},
     {"PYTORCH_ALLOC_CONF", "2.10", NULL, IMPORT_CONF, false, {{0}},
      "It is the new name. PyTorch 2.9 recommends it, but its CUDA allocator does not read it"},
     {"backend", "2.0", NULL, IMPORT_WORD, true,
@@ -112,11 +113,12 @@ static strata_status_t check_divisions(strata_import_t *import) {
     unsigned long long number = strtoull(divisions->meant, NULL, 10);
     if (list && import->as_of && !strata_import_has(import, "2.0"))
         return strata_fail_origin(&divisions->origin,
-                                  "pytorch reads a list of roundup_power2_divisions from 2.0 on, not as of %.20s; write one number",
+                                  "pytorch reads a list of roundup_power2_divisions from 2.0 on, not as of %.20s; write one "
+                                  "number",
                                   import->as_of);
     if (list || (digits && number > 0 && (number & (number - 1)) == 0)) return STRATA_OK;
     return strata_fail_origin(&divisions->origin,
-                              "\"%.60s\" is no value of roundup_power2_divisions; write a power of two, or a list as in "
+                              "\"%.60s\" is not a value of roundup_power2_divisions; write a power of two, or a list as in "
                               "[256:1,512:2,>:4]",
                               divisions->value);
 }
@@ -139,8 +141,9 @@ static void settle_pairs(strata_import_t *import) {
         split->passed_over = "expandable_segments:True splits every block up to 2.9";
         if (rounding) rounding->passed_over = split->passed_over;
     } else if (expands && split)
-        split->warning = "fights expandable_segments:True: a free block of max_split_size or more serves only requests of nearly its "
-                         "size, so the segment grows instead (pytorch/pytorch#193400); leave one of the two out";
+        split->warning =
+            "conflicts with expandable_segments:True: a free block of max_split_size or more serves only requests of nearly its "
+            "size, so the segment grows instead (pytorch/pytorch#193400); leave one of the two out";
     if (expands && threshold) threshold->passed_over = "expandable_segments:True has no segments that are collected";
     else if (threshold && (!fraction || strcmp(fraction->meant, "1") == 0))
         threshold->passed_over = "nothing is collected without a per_process_memory_fraction below 1; a program that sets one "

@@ -64,11 +64,11 @@ static strata_status_t fail_key(const cursor_t *cursor, const level_t *level, co
     const import_row_t *row = level->rows;
     while (row->key && (!row->inner || strcmp(row->key, key) != 0)) row++;
     if (!level->inner && row->key)
-        return strata_fail_origin(&origin, "%s is a key of a string, and its value comes after a colon; write %s:VALUE", key, key);
+        return strata_fail_origin(&origin, "%s is a key of a string and needs its value after a colon; write %s:VALUE", key, key);
     if (!nearest)
         return strata_fail_origin(&origin, "%s has no memory setting \"%.60s\"; docs/import.md lists them",
                                   cursor->import->peer->name, key);
-    return strata_fail_origin(&origin, "%s has no memory setting \"%.60s\"; write %s (docs/import.md lists what there is)",
+    return strata_fail_origin(&origin, "%s has no memory setting \"%.60s\"; write %s (docs/import.md lists all)",
                               cursor->import->peer->name, key, nearest);
 }
 
@@ -127,8 +127,7 @@ static strata_status_t check_text(const strata_import_t *import, const char *fil
     for (const char *c = text; *c; c++, origin.column++) {
         bool space = *c == '\n' || *c == '\t' || *c == '\r';
         if (!space && (*c < ' ' || *c > '~'))
-            return strata_fail_origin(&origin, "a byte that is no printable ASCII letter; %s's settings have none",
-                                      import->peer->name);
+            return strata_fail_origin(&origin, "a byte is not printable ASCII, which %s's settings require", import->peer->name);
         if (*c == '\n') origin.line++, origin.column = 0;
     }
     return STRATA_OK;
@@ -158,7 +157,7 @@ static strata_status_t split_one_inner(cursor_t *cursor, const level_t *level) {
     skip_spaces(cursor);
     origin = here(cursor);
     if (status == STRATA_OK && *cursor->at && *cursor->at != ',')
-        return strata_fail_origin(&origin, "a comma should follow the value of %s; write key:value,key:value", row->key);
+        return strata_fail_origin(&origin, "a comma must follow the value of %s; write key:value,key:value", row->key);
     return status;
 }
 
@@ -247,7 +246,7 @@ static strata_status_t read_word(const cursor_t *cursor, word_t *word) {
     strata_origin_t origin = here(cursor);
     if (!end) return strata_fail_origin(&origin, "the value of %.*s has no closing %c", (int)word->key, word->name, quote);
     if (quote && end[1] && !strchr(ends, end[1]))
-        return strata_fail_origin(&origin, "a blank should follow the value of %.*s", (int)word->key, word->name);
+        return strata_fail_origin(&origin, "a space must follow the value of %.*s", (int)word->key, word->name);
     word->after = end + (quote != '\0');
     while (!quote && line && end > at && (end[-1] == ' ' || end[-1] == '\t')) end--;
     word->value = at;

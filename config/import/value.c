@@ -9,7 +9,8 @@
 #include "config/import/rows.h"
 
 static strata_status_t fail_value(const import_setting_t *setting, const char *wants) {
-    return strata_fail_origin(&setting->origin, "\"%.60s\" is no value of %s; write %s", setting->value, setting->row->key, wants);
+    return strata_fail_origin(&setting->origin, "\"%.60s\" is not a value of %s; write %s", setting->value, setting->row->key,
+                              wants);
 }
 
 /* The spellings of true and false that one framework accepts. */

@@ -68,7 +68,7 @@ static void write_nothing(const strata_import_t *import, FILE *out) {
         const import_setting_t *setting = &import->settings[i];
         if (setting->passed_over || setting->implied || setting->act.verb != IMPORT_NOTHING) continue;
         tell_key(setting, "# ", out);
-        fprintf(out, " needs nothing: %s\n", setting->act.what ? setting->act.what : "that is so already");
+        fprintf(out, " needs no setting: %s\n", setting->act.what ? setting->act.what : "this is already the case");
     }
 }
 

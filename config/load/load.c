@@ -17,7 +17,7 @@ static strata_status_t apply_setting(strata_strategy_t *strategy, const char *te
     while (length > 0 && text[length - 1] == ' ') length--;
     const char *equals = memchr(text, '=', length);
     if (!equals || length >= sizeof setting)
-        return strata_fail_origin(origin, "\"%.*s\" is no setting; write PATH=VALUE, as in auto_growth.chunk_size=32MiB",
+        return strata_fail_origin(origin, "\"%.*s\" is not a setting; write PATH=VALUE, as in auto_growth.chunk_size=32MiB",
                                   length < 80 ? (int)length : 80, text);
     memcpy(setting, text, length);
     setting[length] = '\0';
@@ -152,7 +152,7 @@ static strata_status_t reader_begin(strata_reader_t *reader, strata_wrongs_t *wr
 
 strata_status_t strata_config_load(const strata_config_request_t *request, strata_strategy_t **strategy) {
     if (!!request->preset + !!request->file + !!request->text + !!request->import > 1)
-        return strata_fail(STRATA_E_INVALID, 0, "of preset, file and text one alone can be given");
+        return strata_fail(STRATA_E_INVALID, 0, "only one of preset, file and text can be given");
     strata_wrongs_t wrongs = {.out = NULL};
     strata_reader_t reader;
     strata_status_t status = reader_begin(&reader, &wrongs);
@@ -193,7 +193,8 @@ static const char about_paths[] =
     "    STRATA_SET=auto_growth.chunk_size=32MiB,pinned.auto_growth.order=address\n"
     "    strata explain mine.yaml --set small.chunk_size=4MiB\n\n"
     "A path is LAYER.OPTION for the place gpu, or PLACE.LAYER.OPTION. `stack.` also means the place gpu, and `gpu:1.` the\n"
-    "stack of device 1 alone. The prefixes `pools.NAME.` and `streams.KEY.` come first and name the stacks of a pool or streams:\n"
+    "stack of device 1 alone. The prefixes `pools.NAME.` and `streams.KEY.` come first and name the stacks of a pool or "
+    "streams:\n"
     "`pools.weights.auto_growth.chunk_size`, `pools.weights.pinned.buffered.reuse_below`,\n"
     "`streams.copy*.buffered.reuse_below`. The prefix `graph.` names the stack of captured graphs:\n"
     "`graph.auto_growth.chunk_size`.\n\n"

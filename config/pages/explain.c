@@ -75,7 +75,7 @@ static void explain_layer(const strata_model_layer_t *layer, strata_place_kind_t
     strata_origin_text(&layer->origin, where, sizeof where);
     fprintf(out, "%s%s", margin->text, layer->name);
     if (strcmp(layer->name, STRATA_RECLAIM_KEY) == 0) {
-        fprintf(out, ": what the stack does then  [%s]\n", where);
+        fprintf(out, ": recovery of this stack  [%s]\n", where);
     } else {
         if (strcmp(layer->name, type->name) != 0) fprintf(out, " (%s)", type->name);
         fprintf(out, ": %s of scope %s, %s  [%s]\n", strata_role_word(type->role), strata_scope_word(type->scope),
@@ -138,7 +138,7 @@ static void explain_place(const strata_strategy_t *strategy, strata_place_kind_t
     for (size_t i = 0; i < strategy->own_count; i++) {
         const strata_model_device_t *own = &strategy->own[i];
         if (own->stacks[place].count == 0) continue;
-        fprintf(out, "\n%s:%u, a stack of its own, outermost first\n", name, own->number);
+        fprintf(out, "\n%s:%u, its own stack, outermost first\n", name, own->number);
         explain_stack(&own->stacks[place], place, only_said, out);
     }
 }
@@ -146,15 +146,15 @@ static void explain_place(const strata_strategy_t *strategy, strata_place_kind_t
 /* The stacks of a pool have their own instances, even if their layers are those of the place. */
 static void explain_head(const strata_model_named_t *named, strata_named_kind_t kind, FILE *out) {
     static const char *const what[STRATA_NAMED_KINDS] = {
-        [STRATA_NAMED_POOL] = "a pool: stacks of its own",
-        [STRATA_NAMED_STREAM] = "streams of such a name: stacks of their own",
-        [STRATA_NAMED_GRAPH] = "private pools of captured graphs: stacks of their own",
+        [STRATA_NAMED_POOL] = "a pool with its own stacks",
+        [STRATA_NAMED_STREAM] = "streams with a matching name, with their own stacks",
+        [STRATA_NAMED_GRAPH] = "private pools of captured graphs, with their own stacks",
         [STRATA_NAMED_PLAIN] = "the stacks on a device without virtual memory"};
     char where[4200];
     bool streams = kind == STRATA_NAMED_STREAM, pool = kind == STRATA_NAMED_POOL;
     strata_origin_text(&named->origin, where, sizeof where);
     fprintf(out, "\n%s, %s", named->path, what[kind]);
-    const char *before = streams ? "; they are served as all others in " : "; the layers are the place's in ";
+    const char *before = streams ? "; the usual stacks serve them in " : "; the place's layers serve ";
     const strata_place_kind_t end = pool ? STRATA_PLACE_KINDS : kind == STRATA_NAMED_PLAIN ? STRATA_PLACE_GPU : STRATA_PLACE_PINNED;
     for (strata_place_kind_t place = STRATA_PLACE_GPU; place < end; place++) {
         if (named->stacks[place].count > 0) continue;

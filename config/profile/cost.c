@@ -10,7 +10,7 @@ enum { PART = 64, SHOWN = 40 };
 
 static strata_status_t wrong(const char *text) {
     return strata_fail(STRATA_E_STRATEGY, 0,
-                       "\"%.*s\" is no cost; write a time, a time for each GiB, or both, as in 37us + 74us/GiB", SHOWN, text);
+                       "\"%.*s\" is not a cost; write a time, a time for each GiB, or both, as in 37us + 74us/GiB", SHOWN, text);
 }
 
 /* Removes a suffix. Returns false if the text does not have it. */
@@ -36,7 +36,7 @@ static strata_status_t take_part(const char *all, const char *text, size_t lengt
     if (status != STRATA_OK) return status;
     double value = (double)ns / (of_gib ? MIB_IN_GIB : 1);
     if (value > STRATA_SIM_COST_MOST)
-        return strata_fail(STRATA_E_STRATEGY, 0, "\"%.*s\" is too much; no call may cost more than 900s", SHOWN, all);
+        return strata_fail(STRATA_E_STRATEGY, 0, "\"%.*s\" is too large; a call costs at most 900s", SHOWN, all);
     *(rate ? &cost->per_mib_ns : &cost->fixed_ns) = value;
     return STRATA_OK;
 }

@@ -24,7 +24,9 @@ strata_status_t strata_devices_choose(strata_arena_t *memory, const char *text, 
         return *shown ? strata_device_choice_parse(text, choice) : STRATA_E_HOST_MEMORY;
     }
     if (count < 1 || count > STRATA_MODEL_DEVICES)
-        return strata_fail(STRATA_E_INVALID, 0, "\"%.64s\" is no number of devices; write x2 to x%d after the file, or nothing",
+        return strata_fail(STRATA_E_INVALID, 0,
+                           "\"%.64s\" is not a number of devices; write x2 to x%d after the file, or "
+                           "nothing",
                            name + length, STRATA_MODEL_DEVICES);
     char path[STRATA_CONFIG_PATH];
     char *bare = strata_arena_text(memory, name, length);

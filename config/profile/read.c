@@ -32,9 +32,8 @@ static const char *profile_word(size_t index, const void *unused) {
 
 static strata_status_t want_value(const strata_origin_t *key, const strata_tree_t *node) {
     if (node->kind != STRATA_TREE_SCALAR_NODE || node->empty)
-        return strata_fail_origin(key, "\"%.40s\" wants one value", node->key);
-    return node->broken ? strata_fail_origin(key, "the value goes over the end of a line, or has a tab in it; write it in one line")
-                        : STRATA_OK;
+        return strata_fail_origin(key, "\"%.40s\" needs one value", node->key);
+    return node->broken ? strata_fail_origin(key, "the value spans lines or contains a tab; write it on one line") : STRATA_OK;
 }
 
 /* ---- keys ---- */
@@ -50,8 +49,8 @@ static strata_status_t read_name(const strata_origin_t *value, const char *text,
     size_t length = strlen(text);
     if (length >= sizeof profile->name || strspn(text, letters) != length)
         return strata_fail_origin(value,
-                                  "\"%.40s\" is no name of a profile; write 1 to %zu letters, digits, \".\", \"_\" and \"-\"", text,
-                                  sizeof profile->name - 1);
+                                  "\"%.40s\" is not a valid profile name; write 1 to %zu letters, digits, \".\", \"_\" and \"-\"",
+                                  text, sizeof profile->name - 1);
     memcpy(profile->name, text, length + 1);
     return STRATA_OK;
 }
@@ -105,14 +104,14 @@ static strata_status_t read_tree(const char *file, const strata_tree_t *tree, st
     strata_origin_t origin = place_of(file, tree->line, tree->column);
     bool given[STRATA_PROFILE_FIELDS] = {false};
     if (tree->kind != STRATA_TREE_MAP)
-        return strata_fail_origin(&origin, "a profile is a mapping; write keys as in \"extends: h100\"");
+        return strata_fail_origin(&origin, "a profile must be a mapping; write keys as in \"extends: h100\"");
     const strata_tree_t *extends = strata_tree_get(tree, own_keys[KEY_EXTENDS]);
     strata_status_t status = extends ? read_extends(file, extends, profile) : STRATA_OK;
     for (const strata_tree_t *node = tree->first; node && status == STRATA_OK; node = node->next)
         status = read_key(file, node, profile, given);
     for (size_t i = 0; i < STRATA_PROFILE_FIELDS && status == STRATA_OK && !extends; i++)
         if (!given[i])
-            status = strata_fail_origin(&origin, "\"%s\" is missing; write it, or extends: h100 for all that is not said",
+            status = strata_fail_origin(&origin, "\"%s\" is missing; write it, or extends: h100 to supply all missing keys",
                                         strata_profile_fields[i].name);
     if (status != STRATA_OK) return status;
     status = strata_sim_profile_check(profile);

@@ -14,7 +14,7 @@ strata_status_t strata_note_wrong(strata_wrongs_t *wrongs, strata_status_t statu
     if (wrongs->count == STRATA_WRONGS_MOST) return status;
     fprintf(wrongs->out, "%s\n", strata_last_error()->text);
     if (++wrongs->count < STRATA_WRONGS_MOST) return STRATA_OK;
-    fprintf(wrongs->out, "more than %d things are wrong; the rest is not shown\n", STRATA_WRONGS_MOST - 1);
+    fprintf(wrongs->out, "more than %d errors; the rest is not shown\n", STRATA_WRONGS_MOST - 1);
     return status;
 }
 
@@ -32,7 +32,7 @@ static const char *profile_word(size_t index, const void *context) {
 
 static strata_status_t fail_devices(const char *devices, const strata_origin_t *origin) {
     strata_hint_t hint = strata_hint(devices, 2, device_word, NULL);
-    return strata_fail_origin(origin, "\"%.40s\" names no device; %s, gpu:0, sim:h100, or sim:h100x2 for two", devices, hint.text);
+    return strata_fail_origin(origin, "\"%.40s\" is not a device; %s, gpu:0, sim:h100, or sim:h100x2 for two", devices, hint.text);
 }
 
 /* Explains why the text names no device. */
@@ -43,14 +43,16 @@ static strata_status_t tell_devices(const char *devices, const strata_origin_t *
     if (!gpu && !sim) return fail_devices(devices, origin);
     tail++;
     if (gpu)
-        return strata_fail_origin(origin, "\"%.40s\" is no device's number; write gpu:0 to gpu:%d", tail, STRATA_MODEL_DEVICES - 1);
+        return strata_fail_origin(origin, "\"%.40s\" is not a device number; write gpu:0 to gpu:%d", tail,
+                                  STRATA_MODEL_DEVICES - 1);
     size_t count = 0;
     while (strata_sim_profile_name(count)) count++;
     strata_hint_t hint = strata_hint(tail, count, profile_word, NULL);
-    return strata_fail_origin(origin,
-                              "there is no profile \"%.40s\" of a simulated device; %s, and x2 to x%d after it for several, as in "
-                              "sim:%sx2",
-                              tail, hint.text, STRATA_MODEL_DEVICES, strata_sim_profile_name(0));
+    return strata_fail_origin(
+        origin,
+        "there is no profile \"%.40s\" of a simulated device; %s, with x2 to x%d after it for several devices, as in "
+        "sim:%sx2",
+        tail, hint.text, STRATA_MODEL_DEVICES, strata_sim_profile_name(0));
 }
 
 strata_status_t strata_read_devices(strata_strategy_t *strategy, const char *devices, const char *beside,
@@ -72,7 +74,7 @@ strata_status_t strata_read_devices(strata_strategy_t *strategy, const char *dev
 /* ---- keys of a strategy ---- */
 
 strata_status_t strata_fail_broken(const strata_origin_t *origin) {
-    return strata_fail_origin(origin, "the value goes over the end of a line, or has a tab in it; write it in one line");
+    return strata_fail_origin(origin, "the value spans lines or contains a tab; write it on one line");
 }
 
 typedef strata_status_t (*read_fn)(strata_reader_t *reader, const strata_text_t *text, const strata_tree_t *node);
@@ -84,7 +86,7 @@ static strata_origin_t origin_of(const strata_text_t *text, const strata_tree_t 
 static strata_status_t want_value(const strata_text_t *text, const strata_tree_t *node, const char *example) {
     if (node->kind == STRATA_TREE_SCALAR_NODE && !node->empty) return STRATA_OK;
     strata_origin_t origin = strata_origin_of(text, node->key_line, node->key_column);
-    return strata_fail_origin(&origin, "\"%s\" wants one value; write %s: %s", node->key, node->key, example);
+    return strata_fail_origin(&origin, "\"%s\" needs one value; write %s: %s", node->key, node->key, example);
 }
 
 static strata_status_t keep(strata_reader_t *reader, const char *value, const char **kept) {
@@ -127,7 +129,7 @@ static strata_status_t read_report(strata_reader_t *reader, const strata_text_t 
     if (status) return status;
     bool is_short = strcmp(node->text, "short") == 0;
     if (!is_short && strcmp(node->text, "full") != 0)
-        return strata_fail_origin(&origin, "\"report\" is full or short, not \"%.40s\"", node->text);
+        return strata_fail_origin(&origin, "\"report\" must be full or short, not \"%.40s\"", node->text);
     reader->strategy->short_report = is_short;
     return STRATA_OK;
 }
@@ -167,7 +169,8 @@ static const char *place_word(size_t index, const void *context) {
 static strata_status_t read_place(strata_reader_t *reader, const strata_text_t *text, const strata_tree_t *node) {
     strata_place_kind_t place = strata_place_find(node->key);
     strata_origin_t origin = strata_origin_of(text, node->key_line, node->key_column);
-    if (place == STRATA_PLACE_GPU) return strata_fail_origin(&origin, "the stack of the place gpu stands at the top; write stack:");
+    if (place == STRATA_PLACE_GPU)
+        return strata_fail_origin(&origin, "the stack of the place gpu belongs at the top level; write stack:");
     if (place != STRATA_PLACE_KINDS) return strata_read_stack(reader, text, place, NULL, node);
     strata_hint_t hint = strata_hint(node->key, STRATA_PLACE_KINDS - 1, place_word, NULL);
     return strata_fail_origin(&origin, "there is no place \"%.40s\"; %s", node->key, hint.text);
@@ -177,7 +180,7 @@ static strata_status_t read_places(strata_reader_t *reader, const strata_text_t 
     strata_origin_t origin = origin_of(text, node);
     if (node->kind == STRATA_TREE_SCALAR_NODE && node->empty) return STRATA_OK;
     if (node->kind != STRATA_TREE_MAP)
-        return strata_fail_origin(&origin, "\"places\" is a mapping of places to stacks; write places: {pinned: [...]}");
+        return strata_fail_origin(&origin, "\"places\" must be a mapping of places to stacks; write places: {pinned: [...]}");
     strata_status_t status = STRATA_OK;
     for (const strata_tree_t *child = node->first; child && status == STRATA_OK; child = child->next)
         status = strata_note_wrong(reader->wrongs, read_place(reader, text, child));
@@ -254,7 +257,7 @@ static strata_status_t read_extends(strata_reader_t *reader, const strata_text_t
     if (status) return status;
     strata_origin_t origin = origin_of(text, node);
     if (reader->extended == STRATA_EXTENDS_DEPTH)
-        return strata_fail_origin(&origin, "files extend one another more than %d deep, or in a circle; write the stack out",
+        return strata_fail_origin(&origin, "files extend each other more than %d deep, or in a cycle; write the stack here",
                                   STRATA_EXTENDS_DEPTH);
     reader->extended++;
     status = strata_read_named(reader, node->text, text->path, &origin);
@@ -265,7 +268,7 @@ static strata_status_t read_extends(strata_reader_t *reader, const strata_text_t
 static strata_status_t read_tree(strata_reader_t *reader, const strata_text_t *text, const strata_tree_t *tree) {
     strata_origin_t origin = origin_of(text, tree);
     if (tree->kind != STRATA_TREE_MAP)
-        return strata_fail_origin(&origin, "a strategy is a mapping; write keys as in \"stack: [system]\"");
+        return strata_fail_origin(&origin, "a strategy must be a mapping; write keys as in \"stack: [system]\"");
     const strata_tree_t *extends = strata_tree_get(tree, "extends");
     strata_status_t status = extends ? strata_note_wrong(reader->wrongs, read_extends(reader, text, extends)) : STRATA_OK;
     const strata_tree_t *code = strata_tree_get(tree, "load");

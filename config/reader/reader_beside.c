@@ -28,16 +28,16 @@ static strata_status_t check_where(const beside_t *beside, const strata_text_t *
     const strata_model_layer_t *said = strata_model_layer_of(stack, beside->type);
     if (stack->count == 0)
         return strata_fail_origin(
-            &key, "\"%s\" is a property of a stack, and none stands beside it; write stack: too, or extends: strata", beside->key);
+            &key, "\"%s\" is a property of a stack, but no stack is beside it; write stack: too, or extends: strata", beside->key);
     if (said && said->origin.file == text->file)
-        return strata_fail_origin(&key, "\"%s\" in line %u says this for the same stack; take one out", said->name,
+        return strata_fail_origin(&key, "\"%s\" in line %u already sets this for the same stack; remove one", said->name,
                                   said->origin.line);
     if (node->kind != STRATA_TREE_MAP && !node->empty)
-        return strata_fail_origin(&key, "\"%s\" is a mapping; write %s: %s", beside->key, beside->key, beside->example);
+        return strata_fail_origin(&key, "\"%s\" must be a mapping; write %s: %s", beside->key, beside->key, beside->example);
     const strata_tree_t *name = node->empty ? NULL : strata_tree_get(node, "name");
     if (!name) return STRATA_OK;
     key = strata_origin_of(text, name->key_line, name->key_column);
-    return strata_fail_origin(&key, "\"%s\" has no option \"name\"; take it out", beside->key);
+    return strata_fail_origin(&key, "\"%s\" has no option \"name\"; remove it", beside->key);
 }
 
 /* Replaces the layer that an extended text set for the same stack. */

@@ -34,8 +34,8 @@ static void example(const strata_layer_type_t *type, char *text, size_t capacity
 strata_status_t strata_fail_no_branches(const strata_model_layer_t *layer) {
     char text[256];
     example(layer->type, text, sizeof text);
-    return strata_fail_origin(&layer->origin, "\"%s\" has several stacks below it and none is given; write - %s", layer->type->name,
-                              text);
+    return strata_fail_origin(&layer->origin, "\"%s\" needs several stacks below it, but none is given; write - %s",
+                              layer->type->name, text);
 }
 
 typedef struct route_words {
@@ -53,7 +53,7 @@ static strata_status_t read_route_value(const strata_text_t *text, strata_model_
     strata_origin_t value = strata_origin_of(text, node->line, node->column);
     const strata_option_row_t *row = strata_branch_option(layer->type, node->key, number);
     if (!row && strata_branch_option(layer->type, node->key, 1))
-        return strata_fail_origin(&key, "route %u is the last that there can be and takes what is left; take %s out", number,
+        return strata_fail_origin(&key, "route %u is the last possible one and takes all other requests; remove %s", number,
                                   node->key);
     if (!row) {
         route_words_t words = {.type = layer->type};
@@ -62,7 +62,7 @@ static strata_status_t read_route_value(const strata_text_t *text, strata_model_
         return strata_fail_origin(&key, "a route of \"%s\" has no \"%.40s\"; %s", layer->type->name, node->key, hint.text);
     }
     if (node->kind != STRATA_TREE_SCALAR_NODE || node->empty)
-        return strata_fail_origin(node->empty ? &key : &value, "%s wants one value; write %s: 64KiB", node->key, node->key);
+        return strata_fail_origin(node->empty ? &key : &value, "%s needs one value; write %s: 64KiB", node->key, node->key);
     if (node->broken) return strata_fail_broken(&value);
     strata_status_t status = strata_model_layer_set(layer, row, node->text, &value);
     return status == STRATA_E_STRATEGY ? strata_fail_origin(&value, "%s", strata_last_error()->text) : status;
@@ -75,7 +75,7 @@ static strata_status_t read_route(strata_reader_t *reader, const strata_text_t *
     if (item->kind != STRATA_TREE_MAP || !stack) {
         char whole[256];
         example(layer->type, whole, sizeof whole);
-        return strata_fail_origin(&origin, "a route is a mapping with a stack; write - %s", whole);
+        return strata_fail_origin(&origin, "a route must be a mapping with a stack; write - %s", whole);
     }
     strata_status_t status = STRATA_OK;
     for (const strata_tree_t *child = item->first; child && status == STRATA_OK; child = child->next)
@@ -92,11 +92,11 @@ strata_status_t strata_read_branches(strata_reader_t *reader, const strata_text_
     if (node->kind != STRATA_TREE_LIST || node->count == 0) {
         char whole[256];
         example(layer->type, whole, sizeof whole);
-        return strata_fail_origin(&origin, "\"%s\" is a list of one to %d %s; write - %s", node->key, STRATA_PLAN_BRANCHES,
+        return strata_fail_origin(&origin, "\"%s\" must be a list of 1 to %d %s; write - %s", node->key, STRATA_PLAN_BRANCHES,
                                   routes ? "routes" : "stacks", whole);
     }
     if (node->count > STRATA_PLAN_BRANCHES)
-        return strata_fail_origin(&origin, "\"%s\" has %zu stacks below it, and %d are the most; take some out", layer->type->name,
+        return strata_fail_origin(&origin, "\"%s\" has %zu stacks below it, and the maximum is %d; remove some", layer->type->name,
                                   node->count, STRATA_PLAN_BRANCHES);
     layer->branches = strata_arena_take(reader->strategy->memory, node->count, sizeof *layer->branches);
     if (!layer->branches) return STRATA_E_HOST_MEMORY;

@@ -21,17 +21,15 @@ static strata_status_t read_own_places(strata_reader_t *reader, const strata_tex
                                        const strata_tree_t *node) {
     strata_origin_t key = key_of(text, node);
     if (node->kind != STRATA_TREE_MAP)
-        return strata_fail_origin(&key, "\"places\" is a mapping of places to stacks; write places: {managed: [...]}");
+        return strata_fail_origin(&key, "\"places\" must be a mapping of places to stacks; write places: {managed: [...]}");
     strata_status_t status = STRATA_OK;
     for (const strata_tree_t *child = node->first; child && status == STRATA_OK; child = child->next) {
         key = key_of(text, child);
         if (strcmp(child->key, "managed") == 0) status = strata_read_stack(reader, text, STRATA_PLACE_MANAGED, own, child);
         else
-            status = strata_note_wrong(reader->wrongs,
-                                       strata_fail_origin(&key,
-                                                          "a device has no \"%.40s\" of its own; write managed, or places: at the "
-                                                          "top",
-                                                          child->key));
+            status = strata_note_wrong(
+                reader->wrongs,
+                strata_fail_origin(&key, "a device has no own \"%.40s\"; write managed, or places: at the top level", child->key));
     }
     return status;
 }
@@ -51,16 +49,16 @@ static strata_status_t read_device(strata_reader_t *reader, const strata_text_t 
     if (strcmp(node->key, "use") == 0) {
         strata_origin_t value = strata_origin_of(text, node->line, node->column);
         if (node->kind != STRATA_TREE_SCALAR_NODE || node->empty)
-            return strata_fail_origin(&key, "\"use\" wants one value; write use: gpu");
+            return strata_fail_origin(&key, "\"use\" needs one value; write use: gpu");
         return strata_read_devices(reader->strategy, node->text, text->path, &value);
     }
     /* A leading zero is refused: one device could have two keys, and the second would silently replace the first. */
     int number = strncmp(node->key, "gpu:", 4) == 0 ? strata_device_number(node->key + 4) : -1;
     if (number < 0)
-        return strata_fail_origin(&key, "\"%.40s\" is no device; write gpu:0 to gpu:%d, or use: gpu for the devices to use",
+        return strata_fail_origin(&key, "\"%.40s\" is not a device; write gpu:0 to gpu:%d, or use: gpu for the devices to use",
                                   node->key, STRATA_MODEL_DEVICES - 1);
     if (node->kind != STRATA_TREE_MAP)
-        return strata_fail_origin(&key, "a device is a mapping; write %s: {stack: [...]}", node->key);
+        return strata_fail_origin(&key, "a device must be a mapping; write %s: {stack: [...]}", node->key);
     strata_model_device_t *own = strata_strategy_own(reader->strategy, (uint32_t)number);
     if (!own) return STRATA_E_HOST_MEMORY;
     strata_status_t status = STRATA_OK;
@@ -101,5 +99,6 @@ static const char about_own_stacks[] =
 void strata_page_devices(FILE *out) {
     fprintf(out, about_own_stacks, STRATA_MODEL_DEVICES);
     for (size_t i = 0; strata_sim_profile_name(i); i++) fprintf(out, "%s `%s`", i ? "," : "", strata_sim_profile_name(i));
-    fprintf(out, " ([profiles.md](profiles.md)), and files ([profile-file.md](profile-file.md)); `sim` alone is the first one.\n");
+    fprintf(out, " ([profiles.md](profiles.md)), and files ([profile-file.md](profile-file.md)); `sim` alone is the first "
+                 "one.\n");
 }

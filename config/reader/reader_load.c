@@ -9,7 +9,7 @@ static strata_status_t load_one(const strata_text_t *text, const strata_tree_t *
     char path[STRATA_CONFIG_PATH];
     strata_origin_t origin = strata_origin_of(text, node->line, node->column);
     if (node->kind != STRATA_TREE_SCALAR_NODE || !*node->text)
-        return strata_fail_origin(&origin, "an object to load is a file's path; write load: [./libmine.so]");
+        return strata_fail_origin(&origin, "an object to load must be a file path; write load: [./libmine.so]");
     if (!strata_call_beside(node->text, text->path, path, sizeof path))
         return strata_fail_origin(&origin, "the path is longer than %d bytes; write a shorter one", STRATA_CONFIG_PATH - 1);
     strata_status_t status = strata_code_load(path, NULL);
@@ -20,13 +20,12 @@ static strata_status_t load_one(const strata_text_t *text, const strata_tree_t *
 strata_status_t strata_read_load(strata_reader_t *reader, const strata_text_t *text, const strata_tree_t *node) {
     strata_origin_t key = strata_origin_of(text, node->key_line, node->key_column);
     if (node->kind != STRATA_TREE_LIST)
-        return strata_fail_origin(&key, "\"load\" is a list of shared objects; write load: [./libmine.so]");
+        return strata_fail_origin(&key, "\"load\" must be a list of shared objects; write load: [./libmine.so]");
     if (!reader->allow_code)
         return strata_fail_origin(&key,
-                                  "the strategy would load code, which its reader does not allow; take \"load\" out, or open it "
+                                  "the strategy would load code, which its reader does not allow; remove \"load\", or open it "
                                   "with STRATA_OPEN_ALLOW_CODE (strata: --allow-code)");
-    if (node->count > OBJECTS_MOST)
-        return strata_fail_origin(&key, "more than %d objects are to be loaded; take some out", OBJECTS_MOST);
+    if (node->count > OBJECTS_MOST) return strata_fail_origin(&key, "more than %d objects to load; remove some", OBJECTS_MOST);
     strata_status_t status = STRATA_OK;
     for (const strata_tree_t *child = node->first; child && status == STRATA_OK; child = child->next)
         status = strata_note_wrong(reader->wrongs, load_one(text, child));

@@ -15,9 +15,9 @@ static const struct {
     const char *letters; /* allowed in a name */
 } words[STRATA_NAMED_KINDS] = {
     [STRATA_NAMED_POOL] = {"a pool", "pools: {weights: {stack: [...]}}",
-                           "letters, digits, - and _, a letter first, or digits alone"},
+                           "letters, digits, - and _, starting with a letter, or only digits"},
     [STRATA_NAMED_STREAM] = {"a pattern of streams", "streams: {\"copy*\": {stack: [...]}}",
-                             "letters, digits, - _ : and /, and * for any letters"},
+                             "letters, digits, - _ : and /, and * for any characters"},
     [STRATA_NAMED_GRAPH] = {"\"graph\"", "graph: {stack: [...]}", ""},
     [STRATA_NAMED_PLAIN] = {"\"without_virtual_memory\"", "without_virtual_memory: {stack: [...]}", ""},
 };
@@ -58,12 +58,12 @@ static strata_status_t fail_place(const reading_t *reading, const strata_tree_t 
     strata_origin_t key = key_of(reading->text, node);
     strata_place_kind_t place = strata_place_find(node->key);
     if (reading->kind == STRATA_NAMED_PLAIN)
-        return strata_fail_origin(&key, "only the stack of the place gpu has another one without virtual memory; take it out");
+        return strata_fail_origin(&key, "only the place gpu can have a stack without virtual memory; remove it");
     if (place == STRATA_PLACE_GPU)
-        return strata_fail_origin(&key, "the stack of the place gpu stands beside \"places\"; write stack:");
+        return strata_fail_origin(&key, "the stack of the place gpu belongs beside \"places\"; write stack:");
     if (place != STRATA_PLACE_KINDS)
-        return strata_fail_origin(&key, "%s memory has no owner stream, and %s; write managed, or take it out", node->key,
-                                  reading->kind == STRATA_NAMED_GRAPH ? "so no pools of graphs" : "one stack for all streams");
+        return strata_fail_origin(&key, "%s memory has no owner stream, and %s; write managed, or remove it", node->key,
+                                  reading->kind == STRATA_NAMED_GRAPH ? "therefore no graph pools" : "one stack for all streams");
     strata_hint_t hint = strata_hint(node->key, reading->kind == STRATA_NAMED_POOL ? STRATA_PLACE_KINDS - 1 : 1, place_word, NULL);
     return strata_fail_origin(&key, "there is no place \"%.40s\"; %s", node->key, hint.text);
 }
@@ -77,7 +77,7 @@ static strata_status_t read_place(reading_t *reading, strata_model_named_t *name
 static strata_status_t read_places(reading_t *reading, strata_model_named_t *named, const strata_tree_t *node) {
     strata_origin_t key = key_of(reading->text, node);
     if (node->kind != STRATA_TREE_MAP)
-        return strata_fail_origin(&key, "\"places\" is a mapping of places to stacks; write places: {managed: [...]}");
+        return strata_fail_origin(&key, "\"places\" must be a mapping of places to stacks; write places: {managed: [...]}");
     strata_status_t status = STRATA_OK;
     for (const strata_tree_t *child = node->first; child && status == STRATA_OK; child = child->next)
         status = strata_note_wrong(reading->reader->wrongs, read_place(reading, named, child));
@@ -90,7 +90,8 @@ static strata_status_t read_gpu(reading_t *reading, strata_model_named_t *named,
 
 static strata_status_t read_keep(reading_t *reading, strata_model_named_t *named, const strata_tree_t *node) {
     strata_origin_t origin = strata_origin_of(reading->text, node->line, node->column);
-    if (node->kind != STRATA_TREE_SCALAR_NODE) return strata_fail_origin(&origin, "\"keep\" is true or false; write keep: true");
+    if (node->kind != STRATA_TREE_SCALAR_NODE)
+        return strata_fail_origin(&origin, "\"keep\" must be true or false; write keep: true");
     strata_status_t status = strata_named_set_keep(named, node->text, &origin);
     return status ? strata_fail_origin(&origin, "%s", strata_last_error()->text) : STRATA_OK;
 }
@@ -118,7 +119,7 @@ static strata_status_t read_body(reading_t *reading, strata_model_named_t *named
     if (nothing && reading->kind == STRATA_NAMED_POOL) return STRATA_OK;
     if (node->kind == STRATA_TREE_LIST) return read_gpu(reading, named, node);
     if (node->kind != STRATA_TREE_MAP || nothing)
-        return strata_fail_origin(&key, "%s is a mapping with a stack; write %s", words[reading->kind].one,
+        return strata_fail_origin(&key, "%s must be a mapping with a stack; write %s", words[reading->kind].one,
                                   words[reading->kind].example);
     strata_status_t status = STRATA_OK;
     for (const strata_tree_t *child = node->first; child && status == STRATA_OK; child = child->next)
@@ -143,8 +144,8 @@ static strata_status_t read_one(reading_t *reading, const strata_tree_t *node) {
     strata_reader_t *reader = reading->reader;
     strata_origin_t key = key_of(reading->text, node);
     if (!strata_named_is_name(reading->kind, node->key))
-        return strata_fail_origin(&key, "\"%.70s\" is no name for %s; write up to %d %s", node->key, words[reading->kind].one,
-                                  STRATA_NAME_LETTERS, words[reading->kind].letters);
+        return strata_fail_origin(&key, "\"%.70s\" is not a valid name for %s; write up to %d %s", node->key,
+                                  words[reading->kind].one, STRATA_NAME_LETTERS, words[reading->kind].letters);
     const strata_model_named_t *before = strata_strategy_named(reader->strategy, reading->kind, node->key);
     strata_model_named_t *named = &reading->read.list[reading->read.count++];
     if (before) *named = *before;
@@ -168,7 +169,7 @@ static strata_status_t keep_others(reading_t *reading, const strata_tree_t *node
         if (has(&reading->read, all->list[i].name)) continue;
         if (reading->read.count == STRATA_MODEL_NAMED) {
             strata_origin_t key = key_of(reading->text, node);
-            return strata_fail_origin(&key, "more than %d %s with those that this file extends; take some out", STRATA_MODEL_NAMED,
+            return strata_fail_origin(&key, "more than %d %s, including inherited ones; remove some", STRATA_MODEL_NAMED,
                                       node->key);
         }
         reading->read.list[reading->read.count++] = all->list[i];
@@ -180,10 +181,10 @@ static strata_status_t keep_others(reading_t *reading, const strata_tree_t *node
 static strata_status_t read_all(reading_t *reading, const strata_tree_t *node) {
     strata_origin_t key = key_of(reading->text, node);
     if (node->kind != STRATA_TREE_MAP)
-        return strata_fail_origin(&key, "\"%s\" is a mapping of names to stacks; write %s", node->key,
+        return strata_fail_origin(&key, "\"%s\" must be a mapping of names to stacks; write %s", node->key,
                                   words[reading->kind].example);
     if (node->count > STRATA_MODEL_NAMED)
-        return strata_fail_origin(&key, "\"%s\" has %zu names, and %d are the most; take some out", node->key, node->count,
+        return strata_fail_origin(&key, "\"%s\" has %zu names, and the maximum is %d; remove some", node->key, node->count,
                                   STRATA_MODEL_NAMED);
     strata_arena_t *arena = reading->reader->strategy->memory;
     reading->read.list = strata_arena_take(arena, STRATA_MODEL_NAMED, sizeof *reading->read.list);
@@ -226,7 +227,7 @@ strata_status_t strata_read_plain(strata_reader_t *reader, const strata_text_t *
 
 static const char about_named[] =
     "\n### Named pools\n\n"
-    "A pool is memory that is kept apart from all other memory. It has its own stacks, one for each stream, and its caches\n"
+    "A pool is memory that is kept separate from all other memory. It has its own stacks, one for each stream, and its caches\n"
     "serve only requests of the pool. The program assigns requests to a pool: it calls `strata_pool()`, then\n"
     "`strata_pool_begin()` and `strata_pool_end()` around the requests. It can also set `pool` of one request. When memory\n"
     "runs out, idle chunks of all streams and pools go back to the device, except those of pools with `keep: true`.\n\n"
@@ -273,7 +274,8 @@ static const char about_named[] =
     "keys are tried before the inherited ones. A pool's stack does not depend on the stream's name.\n\n"
     "A strategy has at most %d pools and %d stream keys.\n\n"
     "### Captured graphs\n\n"
-    "At every launch, a captured graph uses the memory that was allocated during its capture. So that memory is kept apart,\n"
+    "At every launch, a captured graph uses the memory that was allocated during its capture. That memory is therefore kept "
+    "separate,\n"
     "in a private pool. `graph` defines the layers of such pools. It has the syntax of a pool: a list is the gpu's stack.\n"
     "Pinned and host memory have no pools of graphs, so only `managed` is allowed in `places`. A place that `graph` does not\n"
     "list has its usual layers (those of the device, if it has its own), in instances of the pool.\n\n"
@@ -283,14 +285,15 @@ static const char about_named[] =
     "```\n\n"
     "Every path from the top of such a stack to a source must contain a cache or end in `cuda_malloc_async`. Any other source\n"
     "would give memory back to the device while a graph may still use it. `keep` is not allowed: a graph's pool keeps its\n"
-    "chunks as long as the graph lives.\n"
+    "chunks while the graph exists.\n"
     "\n"
     "Graphs that share a pool hold hardly more than the largest of them alone if chunks are as large as the largest block\n"
     "(`chunk_size`). See graphs.md. Paths begin with `graph`: `graph.auto_growth.chunk_size`,\n"
     "`graph.managed.buffered.reuse_below`. A file replaces an inherited `graph` place by place. A file that extends a preset\n"
     "and has its own `stack` does not inherit the preset's `graph` stack.\n"
     "\n### Without virtual memory\n\n"
-    "A stack that ends in `vmm` needs a device with virtual memory. `without_virtual_memory` defines the layers of the place gpu\n"
+    "A stack that ends in `vmm` needs a device with virtual memory. `without_virtual_memory` defines the layers of the place "
+    "gpu\n"
     "on other devices; `strata explain` shows both stacks. It belongs to the stack beside it: a file that extends another and\n"
     "has its own `stack` does not inherit it. Paths begin with its name: `without_virtual_memory.auto_growth.chunk_size`.\n\n"
     "```yaml\n"

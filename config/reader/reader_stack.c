@@ -46,8 +46,8 @@ static bool is_first_word(const char *name) {
 static strata_status_t read_name(strata_reader_t *reader, strata_model_layer_t *layer, const strata_tree_t *node,
                                  const strata_origin_t *origin) {
     if (node->kind != STRATA_TREE_SCALAR_NODE || !is_name(node->text) || is_first_word(node->text))
-        return strata_fail_origin(origin,
-                                  "this is no name for a layer; write up to 64 letters, digits, - and _, and no place's name");
+        return strata_fail_origin(
+            origin, "this is not a valid layer name; write up to 64 letters, digits, - and _, but not the name of a place");
     char *name = strata_arena_text(reader->strategy->memory, node->text, strlen(node->text));
     if (!name) return STRATA_E_HOST_MEMORY;
     layer->name = name;
@@ -58,8 +58,7 @@ static strata_status_t read_name(strata_reader_t *reader, strata_model_layer_t *
 static strata_status_t fail_router_key(const strata_model_layer_t *layer, const strata_tree_t *node, const strata_origin_t *key) {
     const char *name = layer->type->name, *branches = strata_branches_key(layer->type);
     if (strata_option_find(layer->type, node->key))
-        return strata_fail_origin(key, "\"%.40s\" is said in the route that it is of; write it without its number in %s", node->key,
-                                  branches);
+        return strata_fail_origin(key, "\"%.40s\" belongs in its route; write it without the number in %s", node->key, branches);
     return strata_fail_origin(key, "\"%s\" has no option \"%.40s\"; write %s", name, node->key, branches);
 }
 
@@ -77,13 +76,13 @@ static strata_status_t read_option(strata_reader_t *reader, const strata_text_t 
     const strata_option_row_t *row = strata_option_find(type, node->key);
     if (type->role == STRATA_ROUTER && (!row || strata_option_branch(row))) return fail_router_key(layer, node, &key);
     if (!row && strata_option_count(type) == 0)
-        return strata_fail_origin(&key, "\"%s\" has no options; take \"%.40s\" out", type->name, node->key);
+        return strata_fail_origin(&key, "\"%s\" has no options; remove \"%.40s\"", type->name, node->key);
     if (!row) {
         strata_hint_t hint = strata_hint(node->key, strata_option_count(type), strata_option_word, type);
         return strata_fail_origin(&key, "\"%s\" has no option \"%.40s\"; %s", layer->name, node->key, hint.text);
     }
     if (node->kind != STRATA_TREE_SCALAR_NODE || node->empty)
-        return strata_fail_origin(node->empty ? &key : &value, "%s wants one value; write %s: %s", row->name, row->name,
+        return strata_fail_origin(node->empty ? &key : &value, "%s needs one value; write %s: %s", row->name, row->name,
                                   row->default_text);
     if (node->broken) return strata_fail_broken(&value);
     strata_status_t status = strata_model_layer_set(layer, row, node->text, &value);
@@ -97,7 +96,7 @@ strata_status_t strata_read_options(strata_reader_t *reader, const strata_text_t
     if (node->kind != STRATA_TREE_MAP) {
         strata_origin_t origin = strata_origin_of(text, node->line, node->column);
         const strata_option_row_t *row = strata_option_count(layer->type) ? layer->type->options : NULL;
-        return strata_fail_origin(&origin, "the options of \"%s\" are a mapping; write - %s: {%s%s%s}", name, name,
+        return strata_fail_origin(&origin, "the options of \"%s\" must be a mapping; write - %s: {%s%s%s}", name, name,
                                   row ? row->name : "", row ? ": " : "", row ? row->default_text : "");
     }
     strata_status_t status = STRATA_OK;
@@ -115,10 +114,11 @@ static strata_status_t fail_second_key(const strata_text_t *text, const strata_t
     const strata_layer_type_t *type = strata_layer_find(item->first->key);
     bool option = type && (strata_option_find(type, second->key) || strcmp(second->key, "name") == 0);
     if (option)
-        return strata_fail_origin(&origin, "\"%.40s\" stands beside \"%s\", not in it; write - %s: {%.40s: ...}", second->key,
+        return strata_fail_origin(&origin, "\"%.40s\" is beside \"%s\", not in it; write - %s: {%.40s: ...}", second->key,
                                   type->name, type->name, second->key);
     return strata_fail_origin(&origin,
-                              "a list item holds one layer, and \"%.40s\" is a second; write it as an item of its own, \"- %.40s\"",
+                              "a list item has one layer, and \"%.40s\" is a second one; write it as a separate item, \"- "
+                              "%.40s\"",
                               second->key, second->key);
 }
 
@@ -151,7 +151,7 @@ static strata_status_t check_names(const strata_model_stack_t *stack) {
         for (size_t j = 0; j < i; j++) {
             const strata_model_layer_t *a = layers[j], *b = layers[i];
             if (strcmp(a->name, b->name) != 0 || (a->name == a->type->name && b->name == b->type->name)) continue;
-            return strata_fail_origin(&b->origin, "two layers are called \"%s\", the other in line %u; write another name", b->name,
+            return strata_fail_origin(&b->origin, "two layers are named \"%s\", the other in line %u; rename one", b->name,
                                       a->origin.line);
         }
     return STRATA_OK;
@@ -161,8 +161,8 @@ static strata_status_t fail_too_many(const strata_text_t *text, const strata_tre
     const strata_tree_t *item = list->first;
     for (size_t i = 0; i < STRATA_STACK_LAYERS; i++) item = item->next;
     strata_origin_t origin = strata_origin_of(text, item->line, item->column);
-    return strata_fail_origin(&origin, "a stack has at most %d layers, and this is one more of %zu; take some out",
-                              STRATA_STACK_LAYERS, list->count);
+    return strata_fail_origin(&origin, "a stack has at most %d layers, but this one has %zu; remove some", STRATA_STACK_LAYERS,
+                              list->count);
 }
 
 static const char *mapping_word(size_t index, const void *context) {
@@ -173,7 +173,8 @@ static const char *mapping_word(size_t index, const void *context) {
 static strata_status_t count_layer(strata_reader_t *reader, const strata_text_t *text, const strata_tree_t *item) {
     if (++reader->layers <= STRATA_PLAN_NODES) return STRATA_OK;
     strata_origin_t origin = strata_origin_of(text, item->line, item->column);
-    return strata_fail_origin(&origin, "the stacks of a place have at most %d layers together, and this is one more; take some out",
+    return strata_fail_origin(&origin,
+                              "the stacks of a place have at most %d layers in total, and this layer is one more; remove some",
                               STRATA_PLAN_NODES);
 }
 
@@ -211,9 +212,9 @@ strata_status_t strata_read_list(strata_reader_t *reader, const strata_text_t *t
     strata_origin_t origin = strata_origin_of(text, list->line, list->column);
     if (list->kind != STRATA_TREE_LIST)
         return strata_fail_origin(&origin,
-                                  "a stack is a list of layers, the outermost first; write [retry, stream_safe, auto_growth, "
+                                  "a stack must be a list of layers, outermost first; write [retry, stream_safe, auto_growth, "
                                   "system]");
-    if (list->count == 0) return strata_fail_origin(&origin, "a stack has at least one layer; write [system]");
+    if (list->count == 0) return strata_fail_origin(&origin, "a stack needs at least one layer; write [system]");
     if (list->count > STRATA_STACK_LAYERS) return fail_too_many(text, list);
     *stack = (strata_model_stack_t){.origin = origin};
     stack->layers = strata_arena_take(reader->strategy->memory, list->count, sizeof *stack->layers);

@@ -33,29 +33,29 @@ static strata_status_t fail_clash(strata_clash_t clash, const strata_model_layer
     const char *a = upper->name, *b = lower->name;
     switch (clash) {
     case STRATA_CLASH_WAITS:
-        return strata_fail_origin(
-            &upper->origin, "\"%s\" holds a lock and stands above \"%s\", which may wait; put \"%s\" above \"%s\"", a, b, b, a);
+        return strata_fail_origin(&upper->origin,
+                                  "\"%s\" holds a lock and is above \"%s\", which may wait; put \"%s\" above \"%s\"", a, b, b, a);
     case STRATA_CLASH_SHARED_LOCK:
         return strata_fail_origin(&upper->origin,
-                                  "\"%s\" is shared by all streams and stands above the cache \"%s\": every hit would "
+                                  "\"%s\" is shared by all streams and is above the cache \"%s\": every hit would "
                                   "take its lock; put \"%s\" below \"%s\"",
                                   a, b, a, b);
     case STRATA_CLASH_NARROW:
-        return strata_fail_origin(&upper->origin,
-                                  "\"%s\" is shared by all streams%s and stands above \"%s\", of which every %s has its "
-                                  "own; put \"%s\" above \"%s\"",
-                                  a, upper->type->scope == STRATA_SCOPE_THREAD ? " of a thread" : "", b,
-                                  lower->type->scope == STRATA_SCOPE_THREAD ? "thread" : "stream", b, a);
-    case STRATA_CLASH_UNSEEN:
         return strata_fail_origin(
             &upper->origin,
-            "\"%s\" is a cache and stands above \"%s\": its blocks would pass from owner to owner unseen; put "
-            "\"%s\" above \"%s\"",
-            a, b, b, a);
+            "\"%s\" is shared by all streams%s and is above \"%s\", which every %s has its own instance of; put \"%s\" above "
+            "\"%s\"",
+            a, upper->type->scope == STRATA_SCOPE_THREAD ? " of a thread" : "", b,
+            lower->type->scope == STRATA_SCOPE_THREAD ? "thread" : "stream", b, a);
+    case STRATA_CLASH_UNSEEN:
+        return strata_fail_origin(&upper->origin,
+                                  "\"%s\" is a cache above \"%s\": its blocks would change owners unseen; put "
+                                  "\"%s\" above \"%s\"",
+                                  a, b, b, a);
     case STRATA_CLASH_BELOW_SOURCE:
         return strata_fail_origin(&upper->origin,
-                                  "\"%s\" is a source: nothing can stand below it, and \"%s\" does; end the stack with "
-                                  "\"%s\", or take it out",
+                                  "\"%s\" is a source, but \"%s\" is below it; end the stack with "
+                                  "\"%s\", or remove it",
                                   a, b, a);
     default: return STRATA_OK;
     }
@@ -109,10 +109,9 @@ static strata_status_t check_ends(const strata_model_stack_t *stack) {
         const strata_model_layer_t *layer = &stack->layers[i], *next = i + 1 < stack->count ? layer + 1 : NULL;
         if (next && layer->type->role == STRATA_SOURCE) return fail_clash(STRATA_CLASH_BELOW_SOURCE, layer, next);
         if (next && layer->branch_count > 0)
-            return strata_fail_origin(&next->origin,
-                                      "\"%s\" has stacks of its own below it, and \"%s\" comes after them; put it into one "
-                                      "of them",
-                                      layer->name, next->name);
+            return strata_fail_origin(
+                &next->origin, "\"%s\" is a router with its own stacks, but \"%s\" follows it; put it into one of those stacks",
+                layer->name, next->name);
         if (!next && layer->type->role != STRATA_SOURCE && layer->branch_count == 0) return fail_end(layer);
         for (size_t b = 0; b < layer->branch_count; b++) {
             strata_status_t status = check_ends(&layer->branches[b]);
@@ -153,13 +152,14 @@ static strata_status_t check_idle(const building_t *built, uint32_t n) {
     for (uint32_t m = built->above[n]; m; m = built->above[m])
         if (built->layers[m]->type->role == STRATA_ROUTER)
             return strata_fail_origin(&layer->origin,
-                                      "\"%s\" is said of a whole stack, not of a branch of \"%s\"; write it beside the whole stack",
+                                      "\"%s\" applies to a whole stack, not to a branch of \"%s\"; write it beside the whole "
+                                      "stack",
                                       layer->name, built->layers[m]->name);
     for (uint32_t m = 1; m <= built->count; m++)
         keeps = keeps || built->layers[m]->type->idle_bytes || built->layers[m]->type->trim;
     if (keeps) return STRATA_OK;
     return strata_fail_origin(&layer->origin,
-                              "no layer down to \"%s\" keeps memory idle, so \"%s\" has nothing to give back; take it out",
+                              "no layer down to \"%s\" keeps idle memory, so \"%s\" has nothing to give back; remove it",
                               built->layers[built->count]->name, layer->name);
 }
 
@@ -169,8 +169,8 @@ static strata_status_t check_once(const building_t *built, uint32_t n) {
     if (layer->type != &strata_retry_type && layer->type != &strata_idle_type) return STRATA_OK;
     for (uint32_t m = built->above[n]; m && built->layers[m]->type->role != STRATA_ROUTER; m = built->above[m])
         if (built->layers[m]->type == layer->type)
-            return strata_fail_origin(&layer->origin, "\"%s\" says what \"%s\" above it in the same stack says; take one out",
-                                      layer->name, built->layers[m]->name);
+            return strata_fail_origin(&layer->origin, "\"%s\" repeats \"%s\" above it in the same stack; remove one", layer->name,
+                                      built->layers[m]->name);
     return STRATA_OK;
 }
 
@@ -195,8 +195,7 @@ static strata_status_t check_depth(const building_t *built) {
         deep[n] = begins ? 1 : deep[above] + 1;
         if (deep[n] <= STRATA_ROUTE_LAYERS) continue;
         return strata_fail_origin(&layer->origin,
-                                  "\"%s\" is layer %zu since the top or the last cache, and %d are the most; take "
-                                  "a layer out",
+                                  "\"%s\" is layer %zu from the top or the last cache, and the maximum is %d; remove a layer",
                                   layer->name, deep[n], STRATA_ROUTE_LAYERS);
     }
     return STRATA_OK;
@@ -225,7 +224,7 @@ static strata_status_t check_memory(const building_t *built, uint32_t n) {
     const strata_origin_t *said = &source->option_origins[row - source->type->options];
     return strata_fail_origin(said->source == STRATA_FROM_DEFAULT ? &source->origin : said,
                               "\"%s\" with memory: %s cannot serve the place %s%s; write memory: %s, or leave it out", source->name,
-                              memory, strata_place_name(built->place), differs ? ", whose users do not reach it" : "", wanted);
+                              memory, strata_place_name(built->place), differs ? ", where its users cannot access it" : "", wanted);
 }
 
 /* ---- options ---- */
@@ -248,13 +247,13 @@ static strata_status_t check_branches(const strata_model_layer_t *layer) {
             continue;
         int letters = (int)(strrchr(row->name, '_') - row->name);
         if (nothing)
-            return strata_fail_origin(said, "%.*s: %s: nothing would come here; write a size above 0, as in %.*s: 64KiB", letters,
+            return strata_fail_origin(said, "%.*s: %s: no request would match; write a size above 0, as in %.*s: 64KiB", letters,
                                       row->name, row->default_text, letters, row->name);
         if (wanted)
             return strata_fail_origin(&layer->branches[branch - 1].origin,
-                                      "stack %u of \"%s\" has no %.*s, and only the last can do without; write %.*s: 64KiB", branch,
-                                      layer->name, letters, row->name, letters, row->name);
-        return strata_fail_origin(said, "\"%s\" has %zu stacks, and the last takes what is left; take %.*s of stack %u out",
+                                      "stack %u of \"%s\" has no %.*s, and only the last stack may omit it; write %.*s: 64KiB",
+                                      branch, layer->name, letters, row->name, letters, row->name);
+        return strata_fail_origin(said, "\"%s\" has %zu stacks, and the last takes all other requests; remove %.*s of stack %u",
                                   layer->name, layer->branch_count, letters, row->name, branch);
     }
     return STRATA_OK;
@@ -301,14 +300,16 @@ static strata_status_t check_coalescing(const building_t *built, uint32_t n) {
     const strata_origin_t *said = &layer->option_origins[row - layer->type->options];
     if (said->source == STRATA_FROM_DEFAULT) said = &layer->origin;
     if (whole)
-        return strata_fail_origin(said,
-                                  "%s.coalesce_regions: blocks would lie across handles, and %s.registrable wants each in one; "
-                                  "write coalesce_regions: false or registrable: false",
-                                  layer->name, whole->name);
-    return strata_fail_origin(said,
-                              "%s.coalesce_regions: it does nothing over layers whose chunks may not be used as one "
-                              "(contiguous); end the stack with - vmm and no router, or write coalesce_regions: false",
-                              layer->name);
+        return strata_fail_origin(
+            said,
+            "%s.coalesce_regions: blocks would cross handles, but %s.registrable keeps each block in one; write "
+            "coalesce_regions: false or registrable: false",
+            layer->name, whole->name);
+    return strata_fail_origin(
+        said,
+        "%s.coalesce_regions: it has no effect over layers without contiguous chunks (contiguous); end the stack with - vmm "
+        "and no router, or write coalesce_regions: false",
+        layer->name);
 }
 
 /* ---- alignment ---- */
@@ -334,8 +335,8 @@ static strata_status_t fail_alignment(const strata_model_layer_t *upper, const s
     strata_print_size(wanted, wants, sizeof wants);
     strata_print_size(below, gives, sizeof gives);
     return strata_fail_origin(said->source == STRATA_FROM_DEFAULT ? &upper->origin : said,
-                              "%s%s: what \"%s\" gets must begin at multiples of %s, and \"%s\" below it serves multiples of %s; "
-                              "put aligned between them",
+                              "%s%s: \"%s\" needs memory aligned to %s, but \"%s\" below it aligns to %s; put aligned between "
+                              "them",
                               upper->name, row ? ".alignment" : "", upper->name, wants, lower->name, gives);
 }
 
@@ -373,7 +374,7 @@ static strata_status_t fail_too_many(const strata_model_stack_t *stack, strata_p
     const strata_model_layer_t *layers[STRATA_PLAN_NODES + 1];
     (void)strata_model_layers(stack, layers, STRATA_PLAN_NODES + 1);
     return strata_fail_origin(&layers[STRATA_PLAN_NODES]->origin,
-                              "the stack of the place %s has %zu layers, and %d are the most; take layers out",
+                              "the stack of the place %s has %zu layers, and the maximum is %d; remove layers",
                               strata_place_name(place), count, STRATA_PLAN_NODES);
 }
 
@@ -416,11 +417,13 @@ static strata_status_t check_counts(const strata_model_stack_t *stack) {
         const strata_model_layer_t *layer = layers[i];
         if (layer->branch_count > STRATA_PLAN_BRANCHES)
             return strata_fail_origin(&layer->branches[STRATA_PLAN_BRANCHES].origin,
-                                      "\"%s\" has %zu stacks below it, and %d are the most; take some out", layer->name,
+                                      "\"%s\" has %zu stacks below it, and the maximum is %d; remove some", layer->name,
                                       layer->branch_count, STRATA_PLAN_BRANCHES);
         for (size_t b = 0; b < layer->branch_count; b++)
             if (layer->branches[b].count == 0)
-                return strata_fail_origin(&layer->branches[b].origin, "stack %zu of \"%s\" has no layers; write at least [system]",
+                return strata_fail_origin(&layer->branches[b].origin,
+                                          "stack %zu of \"%s\" has no layers; write at least "
+                                          "[system]",
                                           b + 1, layer->name);
     }
     return STRATA_OK;

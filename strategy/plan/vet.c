@@ -19,8 +19,7 @@ static strata_status_t copy_type(const strata_layer_type_t *type, strata_layer_t
                            type->struct_size);
     for (size_t at = sizeof *full; at < type->struct_size; at++)
         if (((const unsigned char *)type)[at])
-            return strata_fail(STRATA_E_UNSUPPORTED, 0, "the layer uses what a newer Strata has: byte %zu of its type is not 0",
-                               at);
+            return strata_fail(STRATA_E_UNSUPPORTED, 0, "the layer needs a newer Strata: byte %zu of its type is not 0", at);
     memset(full, 0, sizeof *full);
     memcpy(full, type, type->struct_size < sizeof *full ? type->struct_size : sizeof *full);
     full->struct_size = sizeof *full;
@@ -37,7 +36,8 @@ static bool is_word(const char *word) {
 
 static strata_status_t check_name(const strata_layer_type_t *type) {
     if (!is_word(type->name))
-        return strata_fail(STRATA_E_INVALID, 0, "a layer's name is up to %d letters, digits and _, a letter first", WORD_MOST);
+        return strata_fail(STRATA_E_INVALID, 0, "a layer name must be up to %d letters, digits and _, starting with a letter",
+                           WORD_MOST);
     if (strcmp(type->name, "stack") == 0 || strcmp(type->name, STRATA_RECLAIM_KEY) == 0 ||
         strata_place_find(type->name) != STRATA_PLACE_KINDS)
         return strata_fail(STRATA_E_INVALID, 0, "\"%s\" is a word of strategy files; give the layer another name", type->name);
@@ -53,11 +53,11 @@ static strata_status_t check_shape(const strata_layer_type_t *type) {
                                             : NULL;
     if (missing) return strata_fail(STRATA_E_INVALID, 0, "the layer \"%s\" has no %s", type->name, missing);
     if ((unsigned)type->role > STRATA_ROUTER || (unsigned)type->scope > STRATA_SCOPE_DEVICE)
-        return strata_fail(STRATA_E_INVALID, 0, "the layer \"%s\": no such role or scope", type->name);
+        return strata_fail(STRATA_E_INVALID, 0, "the layer \"%s\": invalid role or scope", type->name);
     /* A block has the locks of its stack and of one shared stack. So an instance of thread scope must begin a new route, as only a
      * cache does. */
     if (type->scope == STRATA_SCOPE_THREAD && type->role != STRATA_CACHE)
-        return strata_fail(STRATA_E_INVALID, 0, "the layer \"%s\": of thread scope are caches alone", type->name);
+        return strata_fail(STRATA_E_INVALID, 0, "the layer \"%s\": only a cache may have thread scope", type->name);
     if (type->state_size < sizeof(strata_layer_t) || type->state_size > STATE_MOST)
         return strata_fail(STRATA_E_INVALID, 0,
                            "the layer \"%s\": state_size is %zu; a state begins with strata_layer_t, %zu bytes", type->name,
@@ -95,8 +95,8 @@ static strata_status_t check_option(const strata_layer_type_t *type, size_t inde
     const strata_option_row_t *row = &type->options[index];
     const char *wrong = NULL;
     if (!is_word(row->name) || strcmp(row->name, "name") == 0 || strata_option_find(type, row->name) != row)
-        wrong = "its name is none, is `name`, or stands twice";
-    else if (!fits(row->offset, size_of_kind(row->kind), type->options_size)) wrong = "it does not lie in the options struct";
+        wrong = "its name is invalid, is `name`, or is a duplicate";
+    else if (!fits(row->offset, size_of_kind(row->kind), type->options_size)) wrong = "it is outside the options struct";
     else if (row->kind == STRATA_OPTION_CHOICE && (!row->choices || !*row->choices)) wrong = "it has no choices";
     else if (row->kind == STRATA_OPTION_CHOICE && strata_choice_count(row) > STRATA_OPTION_CHOICES)
         wrong = "it has more than 32 choices";
@@ -113,9 +113,10 @@ static strata_status_t check_options(const strata_layer_type_t *type) {
     void *scratch = strata_host_new(1, type->options_size + 1);
     strata_status_t status = scratch ? STRATA_OK : STRATA_E_HOST_MEMORY;
     for (size_t i = 0; status == STRATA_OK && type->options[i].name; i++)
-        status = i < ROWS_MOST ? check_option(type, i, scratch)
-                               : strata_fail(STRATA_E_INVALID, 0, "the layer \"%s\" has more than %d options, or no end of them",
-                                             type->name, ROWS_MOST);
+        status = i < ROWS_MOST
+                     ? check_option(type, i, scratch)
+                     : strata_fail(STRATA_E_INVALID, 0, "the layer \"%s\" has more than %d options, or no terminating row",
+                                   type->name, ROWS_MOST);
     strata_host_delete(scratch);
     return status;
 }
@@ -126,8 +127,8 @@ static strata_status_t check_stats(const strata_layer_type_t *type) {
         if (i >= ROWS_MOST || !is_word(row->name) || !row->unit || !row->doc ||
             !fits(row->offset, sizeof(uint64_t), type->state_size))
             return strata_fail(STRATA_E_INVALID, 0,
-                               "the layer \"%s\", figure %zu: it has no name, unit or doc, or does not lie in the state",
-                               type->name, i + 1);
+                               "the layer \"%s\", figure %zu: it has no name, unit or doc, or is outside the state", type->name,
+                               i + 1);
     }
     return STRATA_OK;
 }

@@ -32,7 +32,7 @@ static strata_status_t table_of(void *object, const char *path, const strata_lay
     if (!*layers)
         return strata_fail(STRATA_E_INVALID, 0, "%.1500s has no table strata_layers; write STRATA_LAYERS(&my_layer_type);", path);
     if (bound_to_another(object))
-        return strata_fail(STRATA_E_INVALID, 0, "%.1500s is linked with another copy of Strata than this program's", path);
+        return strata_fail(STRATA_E_INVALID, 0, "%.1500s is linked with a different copy of Strata than this program", path);
     while (*count <= STRATA_CODE_LAYERS && (*layers)[*count]) ++*count;
     if (*count == 0 || *count > STRATA_CODE_LAYERS)
         return strata_fail(STRATA_E_INVALID, 0, "%.1500s: its table strata_layers is empty, or has more than %d layers", path,
@@ -47,9 +47,9 @@ strata_status_t strata_code_load(const char *path, const strata_layer_type_t *co
     struct stat found;
     /* dlopen() of a pipe waits for a writer. For a missing file its own message is used. */
     if (stat(file, &found) == 0 && strata_file_is_regular(file) != STRATA_OK)
-        return strata_fail(STRATA_E_IO, 0, "the object cannot be loaded: %.1500s", strata_last_error()->text);
+        return strata_fail(STRATA_E_IO, 0, "cannot load the object: %.1500s", strata_last_error()->text);
     void *object = dlopen(file, RTLD_NOW | RTLD_LOCAL);
-    if (!object) return strata_fail(STRATA_E_IO, 0, "the object cannot be loaded: %.1500s", dlerror());
+    if (!object) return strata_fail(STRATA_E_IO, 0, "cannot load the object: %.1500s", dlerror());
     const strata_layer_type_t *const *table;
     size_t count;
     strata_status_t status = table_of(object, path, &table, &count);

@@ -57,8 +57,8 @@ static bool is_registered(const strata_layer_type_t *type, size_t count) {
 /* Appends a layer after the first `*count`. Requires the lock. */
 static strata_status_t append(const strata_layer_type_t *full, const strata_layer_type_t *author, size_t *count) {
     if (layer_find(full->name, *count))
-        return strata_fail(STRATA_E_INVALID, 0, "there is a layer \"%s\" already; give the other one another name", full->name);
-    if (*count == REGISTERED_MOST) return strata_fail(STRATA_E_LIMIT, 0, "%d layers are registered, the most", REGISTERED_MOST);
+        return strata_fail(STRATA_E_INVALID, 0, "a layer \"%s\" already exists; rename the new one", full->name);
+    if (*count == REGISTERED_MOST) return strata_fail(STRATA_E_LIMIT, 0, "%d layers are registered, the maximum", REGISTERED_MOST);
     registered[*count] = *full;
     authors[(*count)++] = author;
     return STRATA_OK;

@@ -63,7 +63,7 @@ TEST(config_bounds, four_thousand_and_ninety_six_bytes_of_a_value) {
 TEST(config_bounds, one_hundred_and_twenty_eight_letters_of_a_key) {
     for (size_t letters = 128; letters <= 129; letters++) {
         put(put(0, "k", letters), ": 1\n", 1);
-        expect_bound(letters == 129, "this is no key");
+        expect_bound(letters == 129, "this is not a key");
     }
 }
 
@@ -80,7 +80,7 @@ TEST(config_bounds, a_mebibyte_of_text) {
         size_t at = put(0, "stack: [system]\n#", 1);
         put(put(at, "x", bytes - at - 1), "\n", 1);
         EXPECT_EQ(strlen(text), bytes);
-        expect_bound(bytes > STRATA_TREE_BYTES, "this is larger than 1 MiB");
+        expect_bound(bytes > STRATA_TREE_BYTES, "the file is larger than 1 MiB");
     }
     put(0, "stack: [system]\n", 1);
     EXPECT_STREQ(error_of(), "");
@@ -89,9 +89,9 @@ TEST(config_bounds, a_mebibyte_of_text) {
 TEST(config_bounds, sixty_four_letters_of_a_name) {
     for (size_t letters = STRATA_NAME_LETTERS; letters <= STRATA_NAME_LETTERS + 1; letters++) {
         put(put(put(0, "stack: [system]\npools: {", 1), "p", letters), ": [system]}\n", 1);
-        expect_bound(letters > STRATA_NAME_LETTERS, "is no name for a pool");
+        expect_bound(letters > STRATA_NAME_LETTERS, "is not a valid name for a pool");
         put(put(put(0, "stack: [system]\nstreams: {", 1), "s", letters), ": [system]}\n", 1);
-        expect_bound(letters > STRATA_NAME_LETTERS, "is no name for a pattern of streams");
+        expect_bound(letters > STRATA_NAME_LETTERS, "is not a valid name for a pattern of streams");
         put(put(put(0, "stack: [system]\nstrategy: ", 1), "s", letters), "\n", 1);
         expect_bound(letters > STRATA_NAME_LETTERS, "the strategy's name is longer than 64 bytes");
     }
@@ -153,11 +153,11 @@ TEST(config_bounds, a_pools_and_a_patterns_stack_is_no_devices) {
     for (size_t i = 0; i < sizeof good / sizeof *good; i++)
         if (set_path(POOLS, good[i]) != STRATA_OK) FAIL_TEST("%s: %s", good[i], strata_last_error()->text);
     for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
-        EXPECT_SAYS(STRATA_E_STRATEGY, set_path(POOLS, wrong[i]), "is no path of an option");
+        EXPECT_SAYS(STRATA_E_STRATEGY, set_path(POOLS, wrong[i]), "is not an option path");
     }
     EXPECT_STATUS(STRATA_E_STRATEGY, set_path(POOLS, "gpu:0")); /* it has none of its own */
-    EXPECT_CONTAINS(strata_last_error()->text, "device 0 has no stack of its own");
-    EXPECT_SAYS(STRATA_E_STRATEGY, set_path(POOLS, "streams.copy*.managed"), "has no stack of its own for the place managed");
+    EXPECT_CONTAINS(strata_last_error()->text, "device 0 has no own stack");
+    EXPECT_SAYS(STRATA_E_STRATEGY, set_path(POOLS, "streams.copy*.managed"), "has no own stack for the place managed");
 }
 
 /* Nowhere else than where the path says. */

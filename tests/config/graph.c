@@ -101,16 +101,14 @@ TEST(graph_section, values_have_paths) {
 }
 
 TEST(graph_section, wrong_paths_say_what_to_write) {
-    expect_unset(
-        "stack: [auto_growth, system]", "graph.auto_growth.chunk_size=1MiB",
-        "--set: the strategy does not say \"graph\", so graphs have the layers of the place; write graph: {stack: [...]} in "
-        "its file, or stack.auto_growth.chunk_size");
-    expect_unset(
-        "stack: [auto_growth, system]", "graph.managed.auto_growth.chunk_size=1MiB",
-        "--set: the strategy does not say \"graph\", so graphs have the layers of the place; write graph: {stack: [...]} in "
-        "its file, or managed.auto_growth.chunk_size");
+    expect_unset("stack: [auto_growth, system]", "graph.auto_growth.chunk_size=1MiB",
+                 "--set: the strategy has no \"graph\", so graphs have the layers of the place; write graph: {stack: [...]} in "
+                 "its file, or stack.auto_growth.chunk_size");
+    expect_unset("stack: [auto_growth, system]", "graph.managed.auto_growth.chunk_size=1MiB",
+                 "--set: the strategy has no \"graph\", so graphs have the layers of the place; write graph: {stack: [...]} in "
+                 "its file, or managed.auto_growth.chunk_size");
     expect_unset(written, "graph.pinned.auto_growth.chunk_size=1MiB",
-                 "--set: graph has no stack of its own for the place pinned; write pinned.auto_growth.chunk_size");
+                 "--set: graph has no own stack for the place pinned; write pinned.auto_growth.chunk_size");
     expect_unset(written, "graph.auto_grwoth.chunk_size=1MiB",
                  "--set: the stack of the place gpu in graph has no layer \"auto_grwoth\"; write graph.auto_growth.chunk_size");
     expect_unset(written, "graph.limit.bytes=1MiB",
@@ -119,20 +117,20 @@ TEST(graph_section, wrong_paths_say_what_to_write) {
     expect_unset(written, "graph.auto_growth.chunk=1MiB",
                  "--set: \"auto_growth\" has no option \"chunk\"; write graph.auto_growth.chunk_size");
     expect_unset(written, "graph.auto_growth.chunk_size=20MB",
-                 "--set: graph.auto_growth.chunk_size: \"20MB\": there is no unit \"MB\"; write 20MiB");
+                 "--set: graph.auto_growth.chunk_size: \"20MB\": unknown unit \"MB\"; write 20MiB");
     expect_unset(written, "graph.manged.buffered.reuse_below=1",
                  "--set: there is no place \"manged\"; write graph.managed.buffered.reuse_below");
     expect_unset(written, "graph.graph.buffered.reuse_below=1",
-                 "--set: there is no place \"graph\"; write graph.PLACE.buffered.reuse_below, where PLACE is one of gpu, managed, "
+                 "--set: there is no place \"graph\"; write graph.PLACE.buffered.reuse_below, where PLACE is one of gpu, "
+                 "managed, "
                  "pinned, host, stack");
     expect_unset(written, "grpah.auto_growth.chunk_size=1MiB",
                  "--set: there is no place \"grpah\"; write graph.auto_growth.chunk_size");
-    expect_unset(
-        written, "graph.managed.out_of_memory.timeout=1s",
-        "--set: graph.managed.out_of_memory: its stack does not say what it does then; write out_of_memory: {timeout: ...} "
-        "beside the stack");
+    expect_unset(written, "graph.managed.out_of_memory.timeout=1s",
+                 "--set: graph.managed.out_of_memory: its stack has no such setting; write out_of_memory: {timeout: ...} "
+                 "beside the stack");
     expect_unset(written, "graph.keep=true",
-                 "--set: graph.keep: the pool of a captured graph keeps its chunks as long as the graph lives; take keep out");
+                 "--set: graph.keep: the pool of a captured graph keeps its chunks while the graph exists; remove keep");
     static const char *const forms[] = {"graph.gpu:1.auto_growth.chunk_size=1MiB", "graph.a.managed.buffered.reuse_below=1"};
     for (size_t i = 0; i < 2; i++) {
         strata_strategy_t *strategy = NULL;
@@ -151,7 +149,7 @@ TEST(graph_section, a_stack_has_its_most_layers_there_too) {
         sprintf(yaml + length, "system]\n");
         strata_strategy_t *strategy = NULL;
         EXPECT_SAYS(STRATA_E_STRATEGY, strata_config_load(&(strata_config_request_t){.text = yaml}, &strategy),
-                    layers > STRATA_STACK_LAYERS ? "a stack has at most 64 layers" : "since the top or the last cache");
+                    layers > STRATA_STACK_LAYERS ? "a stack has at most 64 layers" : "from the top or the last cache");
     }
 }
 
@@ -168,7 +166,9 @@ TEST(graph_section, a_places_own_plan_can_be_asked) {
     EXPECT_STATUS(STRATA_E_UNSUPPORTED, strata_plan_serves_graphs(&plan));
     EXPECT_STREQ(strata_last_error()->text, "\"system\" " WITHOUT_A_CACHE "; write graph: {stack: [auto_growth, system]}");
     EXPECT_OK(strata_strategy_plan(strategy, STRATA_PLACE_MANAGED, &plan));
-    EXPECT_SAYS(STRATA_E_UNSUPPORTED, strata_plan_serves_graphs(&plan), "write graph: {places: {managed: [auto_growth, system]}}");
+    EXPECT_SAYS(STRATA_E_UNSUPPORTED, strata_plan_serves_graphs(&plan),
+                "write graph: {places: {managed: [auto_growth, "
+                "system]}}");
     EXPECT_OK(strata_strategy_plan(strategy, STRATA_PLACE_HOST, &plan));
     EXPECT_OK(strata_plan_serves_graphs(&plan));
 }
@@ -183,8 +183,8 @@ TEST(graph_section, explain_tells_it) {
     FILE *out = tmpfile();
     EXPECT_OK(strata_config_explain(strategy, out));
     const char *text = read_back(out);
-    EXPECT_CONTAINS(text, "\ngraph, private pools of captured graphs: stacks of their own  "
-                          "[<text>:2:1]\n\ngraph.gpu, outermost first\n  out_of_memory: what the stack does then  [<text>:4:3]\n");
+    EXPECT_CONTAINS(text, "\ngraph, private pools of captured graphs, with their own stacks  "
+                          "[<text>:2:1]\n\ngraph.gpu, outermost first\n  out_of_memory: recovery of this stack  [<text>:4:3]\n");
     EXPECT_CONTAINS(text, "    chunk_size               8MiB         <text>:3:50\n");
     EXPECT_CONTAINS(text, "    alignment                256          --set\n");
     EXPECT_CONTAINS(

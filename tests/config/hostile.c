@@ -63,7 +63,7 @@ TEST(hostile, an_alias_bomb_is_refused_at_its_first_alias) {
                    "b: &b [*a, *a, *a, *a, *a, *a, *a, *a]\n"
                    "c: &c [*b, *b, *b, *b, *b, *b, *b, *b]\n"
                    "d: [*c, *c, *c, *c, *c, *c, *c, *c]\n",
-                   2, 8, "aliases", "write the value out");
+                   2, 8, "aliases", "write the value itself");
 }
 
 TEST(hostile, depth) {
@@ -76,7 +76,7 @@ TEST(hostile, depth) {
 TEST(hostile, counts) {
     expect_flood("stack:\n", "- system\n", "", "more than 65536 values");
     expect_flood("stack: [", "a,", "]", "more than 65536 values");
-    expect_flood("strategy: x\n", "k: 1\n", "", "\"k\" stands here twice");
+    expect_flood("strategy: x\n", "k: 1\n", "", "\"k\" is here twice");
     expect_flood("--- a\n", "--- a\n", "", "a second document");
 }
 
@@ -86,8 +86,7 @@ TEST(hostile, ten_thousand_layers) {
     measured_t before = measure();
     EXPECT_STATUS(STRATA_E_STRATEGY, strata_config_load(&(strata_config_request_t){.text = text}, &strategy));
     expect_small(before);
-    EXPECT_STREQ(strata_last_error()->text,
-                 "<text>:66:3: a stack has at most 64 layers, and this is one more of 10001; take some out");
+    EXPECT_STREQ(strata_last_error()->text, "<text>:66:3: a stack has at most 64 layers, but this one has 10001; remove some");
 }
 
 TEST(hostile, sixty_four_layers_are_the_most) {
@@ -97,14 +96,14 @@ TEST(hostile, sixty_four_layers_are_the_most) {
     ASSERT_NE(strategy, NULL);
     EXPECT_EQ(strategy->stacks[STRATA_PLACE_GPU].count, 64);
     strata_strategy_delete(strategy);
-    expect_refused(more, 66, 3, "a stack has at most 64 layers", "take some out");
+    expect_refused(more, 66, 3, "a stack has at most 64 layers", "remove some");
 }
 
 TEST(hostile, many_keys) {
     static char text[65536];
     size_t length = 0;
     for (int i = 0; i < 300; i++) length += (size_t)sprintf(text + length, "k%d: 1\n", i);
-    expect_refused(text, 257, 1, "at most 256 keys", "take some out");
+    expect_refused(text, 257, 1, "at most 256 keys", "remove some");
 }
 
 TEST(hostile, long_values) {
@@ -126,7 +125,7 @@ static void expect_directives(const char *head, const char *line_break, const ch
     for (unsigned i = 0; length + strlen(tail) + 32 < LARGEST; i++)
         length += (size_t)sprintf(text + length, "%%TAG !%x! !%s", i, line_break);
     strcpy(text + length, tail);
-    expect_end(text, "take this line out");
+    expect_end(text, "remove this line");
 }
 
 TEST(hostile, directives) {
@@ -151,12 +150,12 @@ TEST(hostile, a_file_of_a_gigabyte_is_not_read) {
     ASSERT_EQ(truncate(path, 1 << 30), 0);
     measured_t before = measure();
     EXPECT_SAYS(STRATA_E_STRATEGY, strata_config_load(&(strata_config_request_t){.file = path}, &strategy),
-                "huge.yaml:1:1: this is larger than 1 MiB");
+                "huge.yaml:1:1: the file is larger than 1 MiB");
     EXPECT_STATUS(STRATA_E_STRATEGY, strata_config_load(&(strata_config_request_t){.file = "/dev/zero"}, &strategy));
     expect_small(before);
     ASSERT_EQ(truncate(path, 4096), 0);
     EXPECT_SAYS(STRATA_E_STRATEGY, strata_config_load(&(strata_config_request_t){.file = path}, &strategy),
-                "huge.yaml:1:11: there is a NUL byte here");
+                "huge.yaml:1:11: a NUL byte is here");
     unlink(path);
 }
 

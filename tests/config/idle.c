@@ -11,7 +11,7 @@ TEST(idle_options, one_that_cannot_act_is_refused_where_it_is_said) {
                  {"retry: {wait_first: true, steps: wait}", "steps"},
                  {"fault: {onward: true}", "at"},
                  {"fault: {seed: 4}", "probability"},
-                 {"fault: {says: device}", "no request is refused"},
+                 {"fault: {says: device}", "no request is set to fail"},
                  {"trace: {events: 100}", "path"},
                  {"trace: {when_full: drop}", "path"},
                  {"fill: {write: false}", "synchronise"},
@@ -38,12 +38,14 @@ TEST(idle_options, one_that_cannot_act_is_refused_where_it_is_said) {
 TEST(idle_options, regions_become_one_over_one_source_of_handles) {
     static const struct {
         const char *below, *wrong;
-    } cases[] = {{"vmm", NULL},
-                 {"limit, vmm", NULL},
-                 {"system", "over layers whose chunks may not be used as one (contiguous); end the stack with - vmm and no router"},
-                 {"caching, vmm", "over layers whose chunks may not be used as one"},
-                 {"fallback: {stacks: [[vmm], [vmm]]}", "over layers whose chunks may not be used as one"},
-                 {"vmm: {registrable: true}", "vmm.registrable wants each in one; write coalesce_regions: false or registrable"}};
+    } cases[] = {
+        {"vmm", NULL},
+        {"limit, vmm", NULL},
+        {"system", "over layers without contiguous chunks (contiguous); end the stack with - vmm and no "
+                   "router"},
+        {"caching, vmm", "over layers without contiguous chunks"},
+        {"fallback: {stacks: [[vmm], [vmm]]}", "over layers without contiguous chunks"},
+        {"vmm: {registrable: true}", "vmm.registrable keeps each block in one; write coalesce_regions: false or registrable"}};
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         char text[256];
         strata_strategy_t *strategy = NULL;
@@ -73,7 +75,7 @@ TEST(idle_options, those_of_pools_stand_where_a_pool_is_served) {
     for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
         strata_strategy_t *strategy = NULL;
         EXPECT_SAYS(STRATA_E_STRATEGY, strata_config_load(&(strata_config_request_t){.text = wrong[i]}, &strategy),
-                    "in a stack that serves no named pool");
+                    "outside the stack of a named pool");
     }
 }
 

@@ -68,20 +68,20 @@ TEST(idle_key, replaces_what_an_extended_text_says_and_has_a_path) {
 }
 
 TEST(idle_key, is_refused_where_it_stands) {
-    expect_refused("idle: {after: 1s}\n", 1, 1, "none stands beside it", "write stack: too");
-    expect_refused("stack: [idle, auto_growth, system]\nidle: {}\n", 2, 1, "\"idle\" in line 1 says this", "take one out");
-    expect_refused("stack: [idle, idle, auto_growth, system]\n", 1, 15, "says what \"idle\" above it", "take one out");
-    expect_refused("stack: [auto_growth, system]\nidle: 1s\n", 2, 1, "is a mapping", "write idle: {after: 1s, keep: 10%}");
+    expect_refused("idle: {after: 1s}\n", 1, 1, "no stack is beside it", "write stack: too");
+    expect_refused("stack: [idle, auto_growth, system]\nidle: {}\n", 2, 1, "\"idle\" in line 1 already sets this", "remove one");
+    expect_refused("stack: [idle, idle, auto_growth, system]\n", 1, 15, "repeats \"idle\" above it", "remove one");
+    expect_refused("stack: [auto_growth, system]\nidle: 1s\n", 2, 1, "must be a mapping", "write idle: {after: 1s, keep: 10%}");
     expect_refused("stack: [auto_growth, system]\nidle: {afer: 1s}\n", 2, 8, "\"idle\" has no option \"afer\"", "write after");
-    expect_refused("stack: [auto_growth, system]\nidle: {after: soon}\n", 2, 15, "\"soon\" is no time", "write 0, 20us");
+    expect_refused("stack: [auto_growth, system]\nidle: {after: soon}\n", 2, 15, "\"soon\" is not a time", "write 0, 20us");
     expect_refused("stack: [auto_growth, system]\nidle: {after: 1ms}\n", 2, 15, "\"1ms\" is too small", "from 10ms");
-    expect_refused("stack: [auto_growth, system]\nidle: {keep: 10MiB}\n", 2, 14, "\"10MiB\" is no fraction", "0.8 or 80%");
+    expect_refused("stack: [auto_growth, system]\nidle: {keep: 10MiB}\n", 2, 14, "\"10MiB\" is not a fraction", "0.8 or 80%");
     expect_refused("stack: [auto_growth, system]\nidle: {keep: 1100%}\n", 2, 14, "\"1100%\" is too large", "from 0 to 10");
-    expect_refused("stack: [auto_growth, system]\nidle: {keep_least: 10%}\n", 2, 20, "there is no unit \"%\"", "write one of TiB");
-    expect_refused("stack: [auto_growth, system]\nidle: {name: x}\n", 2, 8, "has no option \"name\"", "take it out");
-    expect_refused("stack: [system]\nidle: {}\n", 2, 1, "no layer down to \"system\" keeps memory idle", "take it out");
+    expect_refused("stack: [auto_growth, system]\nidle: {keep_least: 10%}\n", 2, 20, "unknown unit \"%\"", "write one of TiB");
+    expect_refused("stack: [auto_growth, system]\nidle: {name: x}\n", 2, 8, "has no option \"name\"", "remove it");
+    expect_refused("stack: [system]\nidle: {}\n", 2, 1, "no layer down to \"system\" keeps idle memory", "remove it");
     expect_refused("stack: [fallback: {stacks: [[idle, auto_growth, system], [system]]}]\n", 1, 30,
-                   "said of a whole stack, not of a branch of \"fallback\"", "beside the whole stack");
+                   "applies to a whole stack, not to a branch of \"fallback\"", "beside the whole stack");
     expect_refused("stack: [binning: {routes: [{up_to: 1MiB, stack: [auto_growth, system], idle: {}}, {stack: [system]}]}]\n", 1,
                    72, "has no \"idle\"", "");
 }

@@ -98,5 +98,5 @@ TEST(config, the_report_is_full_or_short) {
     }
     strata_strategy_t *none = NULL;
     EXPECT_SAYS(STRATA_E_STRATEGY, strata_config_load(&(strata_config_request_t){.text = "report: none\nstack: [system]\n"}, &none),
-                "1:9: \"report\" is full or short, not \"none\"");
+                "1:9: \"report\" must be full or short, not \"none\"");
 }

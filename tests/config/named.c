@@ -134,13 +134,13 @@ TEST(named, wrong_paths_name_the_nearest) {
     expect_unset(both, "pools.weights.auto_growth.chunk=1MiB",
                  "--set: \"auto_growth\" has no option \"chunk\"; write pools.weights.auto_growth.chunk_size");
     expect_unset(both, "pools.same.auto_growth.chunk_size=1MiB",
-                 "--set: pools.same has no stack of its own for the place gpu; write stack.auto_growth.chunk_size");
+                 "--set: pools.same has no own stack for the place gpu; write stack.auto_growth.chunk_size");
     expect_unset(both, "pools.weights.pined.buffered.reuse_below=1",
                  "--set: there is no place \"pined\"; write pools.weights.pinned.buffered.reuse_below");
     expect_unset(both, "pools.weights.auto_growth.chunk_size=20MB",
-                 "--set: pools.weights.auto_growth.chunk_size: \"20MB\": there is no unit \"MB\"; write 20MiB");
+                 "--set: pools.weights.auto_growth.chunk_size: \"20MB\": unknown unit \"MB\"; write 20MiB");
     expect_unset(both, "pool.weights.auto_growth.chunk_size=1MiB",
-                 "--set: \"pool.weights.auto_growth.chunk_size\" is no path of an option; write LAYER.OPTION or "
+                 "--set: \"pool.weights.auto_growth.chunk_size\" is not an option path; write LAYER.OPTION or "
                  "PLACE.LAYER.OPTION, as in auto_growth.chunk_size, or pools.NAME.LAYER.OPTION, or graph.LAYER.OPTION");
     expect_unset(both, "pools.weights.chunk_size=1MiB",
                  "--set: there is no place \"pools\"; write PLACE.weights.chunk_size, where PLACE is "
@@ -185,7 +185,7 @@ static void many(char *yaml, const char *before, int from, int count) {
 TEST(named, their_number_is_bounded) {
     char yaml[2048];
     many(yaml, "", 0, STRATA_MODEL_NAMED + 1);
-    expect_refused(yaml, 1, 1, "\"pools\" has 33 names, and 32 are the most", "take some out");
+    expect_refused(yaml, 1, 1, "\"pools\" has 33 names, and the maximum is 32", "remove some");
     many(yaml, "", 0, STRATA_MODEL_NAMED);
     strata_strategy_t *strategy = load_text(yaml), *other = NULL;
     strata_strategy_delete(strategy);
@@ -205,7 +205,7 @@ TEST(named, their_number_is_bounded) {
     strata_strategy_delete(strategy);
     many(yaml, "extends: many.yaml\n", 100, 1);
     EXPECT_SAYS(STRATA_E_STRATEGY, strata_config_load(&(strata_config_request_t){.file = file_of("one_more.yaml", yaml)}, &other),
-                "one_more.yaml:2:1: more than 32 pools with those that this file extends; take some");
+                "one_more.yaml:2:1: more than 32 pools, including inherited ones; remove some");
 }
 
 TEST(named, explain_tells_them) {
@@ -216,17 +216,18 @@ TEST(named, explain_tells_them) {
     FILE *out = tmpfile();
     EXPECT_OK(strata_config_explain(strategy, out));
     const char *text = read_back(out);
-    EXPECT_CONTAINS(
-        text,
-        "\npools.weights, a pool: stacks of its own; the layers are the place's in managed, host  [<text>:3:3]\n"
-        "  keep                       false        default\n"
-        "\npools.weights.gpu, outermost first\n  retry: {timeout: 0}: added, because the stack has none  [default]\n  stream_safe: waits on the host: added, because no layer handles borrows  [default]\n"
-        "  auto_growth: cache of scope stream, one instance for each stream  [<text>:4:13]\n");
+    EXPECT_CONTAINS(text,
+                    "\npools.weights, a pool with its own stacks; the place's layers serve managed, host  [<text>:3:3]\n"
+                    "  keep                       false        default\n"
+                    "\npools.weights.gpu, outermost first\n  retry: {timeout: 0}: added, because the stack has none  [default]\n"
+                    "  stream_safe: waits on the host: added, because no layer handles borrows  [default]\n"
+                    "  auto_growth: cache of scope stream, one instance for each stream  [<text>:4:13]\n");
     EXPECT_CONTAINS(text, "    chunk_size               64MiB        <text>:4:39\n");
     EXPECT_CONTAINS(text, "    alignment                256          --set\n");
     EXPECT_CONTAINS(text, "\npools.weights.pinned, outermost first; one stack serves all streams\n");
-    EXPECT_CONTAINS(text, "\npools.same, a pool: stacks of its own; the layers are the place's in gpu, managed, pinned, host  ");
-    EXPECT_CONTAINS(text, "\nstreams.copy*, streams of such a name: stacks of their own; they are served as all others in managed  "
+    EXPECT_CONTAINS(text, "\npools.same, a pool with its own stacks; the place's layers serve gpu, managed, pinned, host  ");
+    EXPECT_CONTAINS(text, "\nstreams.copy*, streams with a matching name, with their own stacks; the usual stacks serve them in "
+                          "managed  "
                           "[<text>:9:3]\n\nstreams.copy*.gpu, outermost first\n");
 }
 

@@ -79,27 +79,27 @@ TEST(options, wrong_values_are_refused) {
     expect_unset("count", "1", "\"1\" is too small; write a value from 2 to 100");
     expect_unset("count", "101", "too large");
     expect_unset("count", "18446744073709551616", "64 bits");
-    expect_unset("count", "1.5", "no count");
+    expect_unset("count", "1.5", "not a count");
     expect_unset("size", "1023", "too small; write a value from 1KiB to 1TiB");
     expect_unset("size", "unlimited", "too large");
     expect_unset("time", "999ns", "too small; write a value from 1us to never");
     expect_unset("fraction", "1.000000001", "too large; write a value from 0.1 to 1");
     expect_unset("fraction", "0.099999999", "too small");
-    expect_unset("fraction", "0,5", "no fraction");
-    expect_unset("fraction", "0.1234567891", "no fraction");
+    expect_unset("fraction", "0,5", "not a fraction");
+    expect_unset("fraction", "0.1234567891", "not a fraction");
     expect_unset("choice", "adress", "write address (the choices are address, any or size)");
     char long_text[STRATA_OPTION_TEXT_BYTES + 1];
     memset(long_text, 'x', sizeof long_text - 1);
     long_text[sizeof long_text - 1] = 0;
-    expect_unset("text", long_text, "is no text; write 1 to 255 bytes");
+    expect_unset("text", long_text, "is not a valid text; write 1 to 255 bytes");
     expect_unset("text", "a\nb", "without control characters");
     expect_unset("text", "a\177b", "without control characters");
     expect_unset("text", "a\302\2332J", "without control characters");
     expect_unset("text", "a\342\200\256b", "without control characters");
     expect_unset("text", "a\377", "of UTF-8");
     expect_unset("text", "a\303", "of UTF-8");
-    expect_unset("text", "", "is no text");
-    expect_unset("text", "  ", "is no text");
+    expect_unset("text", "", "is not a valid text");
+    expect_unset("text", "  ", "is not a valid text");
     expect_unset("choice", "zzzzzzzz", "write address, any or size");
 }
 

@@ -42,12 +42,14 @@ TEST(paths, misspelt_ones_name_the_nearest) {
                  "--set: the stack of the place gpu has no layer \"zzzzzzz\"; its layers are auto_growth, system");
     expect_unset(
         "stack: [retry, system]", "retry.zzzzzzz=1",
-        "--set: \"retry\" has no option \"zzzzzzz\"; its options are timeout, wait_first, patience, depth, deepest, slack, steps");
+        "--set: \"retry\" has no option \"zzzzzzz\"; its options are timeout, wait_first, patience, depth, deepest, slack, "
+        "steps");
     expect_unset("stack: [auto_growth, system]", "stack.auto_growth.chunk_size=20MB",
-                 "--set: stack.auto_growth.chunk_size: \"20MB\": there is no unit \"MB\"; write 20MiB");
-    expect_unset(two_caches, "auto_growth.chunk_size=1",
-                 "--set: \"auto_growth.chunk_size\" fits two layers, \"small\" (line 2) and \"large\" (line 3); give them names of "
-                 "their own with \"name:\" and write NAME.chunk_size");
+                 "--set: stack.auto_growth.chunk_size: \"20MB\": unknown unit \"MB\"; write 20MiB");
+    expect_unset(
+        two_caches, "auto_growth.chunk_size=1",
+        "--set: \"auto_growth.chunk_size\" matches two layers, \"small\" (line 2) and \"large\" (line 3); give them names with "
+        "\"name:\" and write NAME.chunk_size");
 }
 
 TEST(paths, of_a_wrong_form_are_refused) {
@@ -56,10 +58,10 @@ TEST(paths, of_a_wrong_form_are_refused) {
         strata_strategy_t *strategy = NULL;
         const char *set[] = {forms[i]};
         EXPECT_SAYS(STRATA_E_STRATEGY, strata_config_load(&(strata_config_request_t){.set = set, .set_count = 1}, &strategy),
-                    "is no path of an option; write LAYER.OPTION or PLACE.LAYER.OPTION");
+                    "is not an option path; write LAYER.OPTION or PLACE.LAYER.OPTION");
     }
     expect_unset("stack: [system]", "system",
-                 "--set: \"system\" is no setting; write PATH=VALUE, as in auto_growth.chunk_size=32MiB");
+                 "--set: \"system\" is not a setting; write PATH=VALUE, as in auto_growth.chunk_size=32MiB");
 }
 
 /* Names of which one is the beginning of another: layers, and layers beside a type. */
@@ -80,7 +82,7 @@ TEST(paths, a_name_is_no_beginning_of_another) {
                  "--set: the stack of the place gpu has no layer \"abcdefgh\"; its layers are a, system");
 }
 
-/* A setting may have 511 letters; a longer one is no setting. */
+/* A setting may have 511 letters; a longer one is not a setting. */
 TEST(paths, a_setting_has_five_hundred_letters) {
     char setting[513];
     const char *set[] = {setting};
@@ -89,7 +91,7 @@ TEST(paths, a_setting_has_five_hundred_letters) {
         snprintf(setting, sizeof setting, "%0*d=1", (int)letters - 2, 0);
         EXPECT_EQ(strlen(setting), letters);
         EXPECT_SAYS(STRATA_E_STRATEGY, strata_config_load(&(strata_config_request_t){.set = set, .set_count = 1}, &strategy),
-                    letters == 511 ? "is no path of an option" : "is no setting");
+                    letters == 511 ? "is not an option path" : "is not a setting");
     }
 }
 

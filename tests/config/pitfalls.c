@@ -20,7 +20,7 @@ TEST(pitfalls, text_of_another_encoding_is_called_so) {
     static const char *const texts[] = {"\xff\xfes\0t\0", "\xfe\xff\0s\0t"};
     for (size_t i = 0; i < 2; i++) {
         EXPECT_STATUS(STRATA_E_STRATEGY, strata_tree_read(arena, "f.yaml", texts[i], 6, &tree));
-        EXPECT_STREQ(strata_last_error()->text, "f.yaml:1:1: this is text in UTF-16; save it in UTF-8");
+        EXPECT_STREQ(strata_last_error()->text, "f.yaml:1:1: the file is UTF-16 text; save it as UTF-8");
     }
     strata_arena_delete(arena);
 }
@@ -30,7 +30,7 @@ TEST(pitfalls, a_route_of_nothing_is_refused) {
     const char *set = "binning.up_to_1=0";
     strata_config_request_t request = {
         .text = "stack: [binning: {routes: [{up_to: 1MiB, stack: [system]}, {stack: [system]}]}]\n", .set = &set, .set_count = 1};
-    EXPECT_SAYS(STRATA_E_STRATEGY, strata_config_load(&request, &strategy), "--set: up_to: 0: nothing would come here");
+    EXPECT_SAYS(STRATA_E_STRATEGY, strata_config_load(&request, &strategy), "--set: up_to: 0: no request would match");
 }
 
 /* ---- versions of other allocators ---- */
@@ -51,7 +51,7 @@ TEST(pitfalls, a_version_that_there_never_was_is_refused) {
         EXPECT_SAYS(STRATA_E_STRATEGY, import_as_of(none[i][0], none[i][1]), "; write one of ");
     }
     EXPECT_SAYS(STRATA_E_STRATEGY, import_as_of("pytorch", "9.9"),
-                "\"9.9\" is no known version of pytorch; write one of 1.9 to 1.13, 2.0 to 2.13");
+                "\"9.9\" is not a known version of pytorch; write one of 1.9 to 1.13, 2.0 to 2.13");
     EXPECT_SAYS(STRATA_E_STRATEGY, import_as_of("paddle", "77"), "write one of 2018 to 2026, as in 2025-08");
     static const char *const known[][2] = {
         {"pytorch", "1.9"},    {"pytorch", "1.13.1"},    {"pytorch", "2.0"}, {"pytorch", "2.13.1"}, {"pytorch", "2.9"},
@@ -59,5 +59,5 @@ TEST(pitfalls, a_version_that_there_never_was_is_refused) {
     for (size_t i = 0; i < sizeof known / sizeof *known; i++) EXPECT_OK(import_as_of(known[i][0], known[i][1]));
     strata_strategy_t *strategy = NULL;
     EXPECT_SAYS(STRATA_E_STRATEGY, strata_config_load(&(strata_config_request_t){.preset = "import:pytorch@9.9"}, &strategy),
-                "\"9.9\" is no known version of pytorch");
+                "\"9.9\" is not a known version of pytorch");
 }

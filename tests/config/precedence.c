@@ -140,7 +140,7 @@ TEST(precedence, a_strategy_extends_another) {
     strategy = NULL;
     const char *circle = file_of("circle.yaml", "extends: circle.yaml\n");
     EXPECT_STATUS(STRATA_E_STRATEGY, strata_config_load(&(strata_config_request_t){.file = circle}, &strategy));
-    snprintf(text, sizeof text, "%s:1:10: files extend one another more than 8 deep, or in a circle; write the stack out", circle);
+    snprintf(text, sizeof text, "%s:1:10: files extend each other more than 8 deep, or in a cycle; write the stack here", circle);
     EXPECT_STREQ(strata_last_error()->text, text);
 }
 
@@ -175,14 +175,14 @@ TEST(precedence, files_extend_one_another_eight_deep) {
     }
     strata_strategy_t *strategy = NULL;
     EXPECT_SAYS(STRATA_E_STRATEGY, strata_config_load(&(strata_config_request_t){.file = path}, &strategy),
-                "deep1.yaml:1:10: files extend one another more than 8 deep");
+                "deep1.yaml:1:10: files extend each other more than 8 deep");
 }
 
 TEST(precedence, one_alone_of_preset_file_and_text) {
     strata_strategy_t *strategy = NULL;
     EXPECT_STATUS(STRATA_E_INVALID, strata_config_load(&(strata_config_request_t){.preset = "strata", .text = ""}, &strategy));
     EXPECT_SAYS(STRATA_E_IO, strata_config_load(&(strata_config_request_t){.file = "no/such/file.yaml"}, &strategy),
-                "no/such/file.yaml: the file cannot be read: No such file");
+                "no/such/file.yaml: cannot read the file: No such file");
     EXPECT_STATUS(STRATA_E_IO, strata_config_load(&(strata_config_request_t){.file = STRATA_SOURCE_DIR}, &strategy));
     EXPECT_STATUS(STRATA_E_STRATEGY, strata_config_load(&(strata_config_request_t){.preset = "padle"}, &strategy));
     EXPECT_STREQ(strata_last_error()->text, "there is no preset \"padle\"; write paddle");

@@ -166,35 +166,35 @@ TEST(profile, mistakes_are_told_with_their_place) {
     static const struct {
         const char *text, *said;
     } rows[] = {
-        {"- 1\n", "p.yaml:1:1: a profile is a mapping; write keys as in \"extends: h100\""},
+        {"- 1\n", "p.yaml:1:1: a profile must be a mapping; write keys as in \"extends: h100\""},
         {"extends: h101\n", "p.yaml:1:10: there is no profile \"h101\"; write h100"},
-        {"extends: [h100]\n", "p.yaml:1:1: \"extends\" wants one value"},
-        {"extends:\n", "p.yaml:1:1: \"extends\" wants one value"},
+        {"extends: [h100]\n", "p.yaml:1:1: \"extends\" needs one value"},
+        {"extends:\n", "p.yaml:1:1: \"extends\" needs one value"},
         {"extends: h100\nmallocs: 1us\n", "p.yaml:2:1: a profile has no key \"mallocs\"; write malloc"},
-        {"extends: h100\nmalloc: {a: 1us}\n", "p.yaml:2:1: \"malloc\" wants one value"},
+        {"extends: h100\nmalloc: {a: 1us}\n", "p.yaml:2:1: \"malloc\" needs one value"},
         {"extends: h100\nmalloc: 1us\nmalloc: 2us\n", "p.yaml:3:1: "},
         {"extends: h100\nmalloc: 37\n", "p.yaml:2:9: malloc: \"37\" has no unit"},
-        {"extends: h100\nmalloc: 1us + 2us\n", "p.yaml:2:9: malloc: \"1us + 2us\" is no cost; write a time"},
-        {"extends: h100\nmalloc: 1us/GiB + 2us/MiB\n", "p.yaml:2:9: malloc: \"1us/GiB + 2us/MiB\" is no cost"},
-        {"extends: h100\nmalloc: 1us +\n", "p.yaml:2:9: malloc: \"1us +\" is no cost"},
-        {"extends: h100\nmalloc: + 1us\n", "p.yaml:2:9: malloc: \"+ 1us\" is no cost"},
+        {"extends: h100\nmalloc: 1us + 2us\n", "p.yaml:2:9: malloc: \"1us + 2us\" is not a cost; write a time"},
+        {"extends: h100\nmalloc: 1us/GiB + 2us/MiB\n", "p.yaml:2:9: malloc: \"1us/GiB + 2us/MiB\" is not a cost"},
+        {"extends: h100\nmalloc: 1us +\n", "p.yaml:2:9: malloc: \"1us +\" is not a cost"},
+        {"extends: h100\nmalloc: + 1us\n", "p.yaml:2:9: malloc: \"+ 1us\" is not a cost"},
         {"extends: h100\nmalloc: 1us + 1us/GiB + 1us\n", "p.yaml:2:9: malloc: "},
-        {"extends: h100\nmalloc: -1us\n", "p.yaml:2:9: malloc: \"-1us\" is no time"},
-        {"extends: h100\nmalloc: never\n", "p.yaml:2:9: malloc: \"never\" is too much; no call may cost more than 900s"},
-        {"extends: h100\nmalloc: 901s\n", "no call may cost more than 900s"},
-        {"extends: h100\nmalloc: 901s/MiB\n", "no call may cost more than 900s"},
+        {"extends: h100\nmalloc: -1us\n", "p.yaml:2:9: malloc: \"-1us\" is not a time"},
+        {"extends: h100\nmalloc: never\n", "p.yaml:2:9: malloc: \"never\" is too large; a call costs at most 900s"},
+        {"extends: h100\nmalloc: 901s\n", "a call costs at most 900s"},
+        {"extends: h100\nmalloc: 901s/MiB\n", "a call costs at most 900s"},
         {"extends: h100\nmalloc: 99999999999999999999999s\n", "p.yaml:2:9: malloc: "},
-        {"extends: h100\ntotal_bytes: many\n", "p.yaml:2:14: total_bytes: \"many\" is no size"},
+        {"extends: h100\ntotal_bytes: many\n", "p.yaml:2:14: total_bytes: \"many\" is not a size"},
         {"extends: h100\ngranule_bytes: 3KiB\n",
          "p.yaml:2:16: granule_bytes: \"3KiB\" is too small; write a value from 64KiB to 1TiB"},
         {"extends: h100\ngranule_bytes: 3MiB\n", "p.yaml:1:1: granule_bytes must be a power of two"},
         {"extends: h100\ntotal_bytes: 1MiB\n", "p.yaml:1:1: context_bytes and foreign_bytes are more than total_bytes"},
         {"extends: h100\nfree_waits: 1\n", "p.yaml:2:13: free_waits: \"1\" is neither true nor false; write true"},
         {"extends: h100\ndriver_lock_share: 1.1\n", "p.yaml:2:20: driver_lock_share: \"1.1\" is too large"},
-        {"extends: h100\nprofile: a b\n", "p.yaml:2:10: \"a b\" is no name of a profile; write 1 to 31 letters"},
+        {"extends: h100\nprofile: a b\n", "p.yaml:2:10: \"a b\" is not a valid profile name; write 1 to 31 letters"},
         {"extends: h100\nprofile: a23456789012345678901234567890123\n", "p.yaml:2:10: "},
         {"extends: h100\nmalloc: &a 1us\nfree: *a\n", "p.yaml:3:7: "},
-        {"malloc: 1us\n", "p.yaml:1:1: \"total_bytes\" is missing; write it, or extends: h100 for all that is not said"},
+        {"malloc: 1us\n", "p.yaml:1:1: \"total_bytes\" is missing; write it, or extends: h100 to supply all missing keys"},
         {"", "p.yaml:1:1: "},
     };
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) expect_wrong(rows[i].text, rows[i].said);
@@ -281,7 +281,7 @@ TEST(profile, a_strategy_names_a_file_beside_it) {
         STRATA_E_STRATEGY,
         strata_config_load(&(strata_config_request_t){.preset = "system", .devices = "sim:nowhere/beside.yaml", .by_program = true},
                            &strategy),
-        "devices: nowhere/beside.yaml: the file cannot be read");
+        "devices: nowhere/beside.yaml: cannot read the file");
     unlink(strategy_path);
     unlink(profile_path);
 }
@@ -296,7 +296,7 @@ TEST(profile, a_strategy_tells_where_its_profile_is_wrong) {
     unlink(profile_path);
     snprintf(wanted, sizeof wanted, "%s:2:16: ", strategy_path);
     EXPECT_SAYS(STRATA_E_STRATEGY, strata_config_load(&(strata_config_request_t){.file = strategy_path}, &strategy), wanted);
-    EXPECT_CONTAINS(strata_last_error()->text, ".yaml: the file cannot be read");
+    EXPECT_CONTAINS(strata_last_error()->text, ".yaml: cannot read the file");
     unlink(strategy_path);
     expect_refused("stack: [system]\ndevices: sim:p.yamlx17\n", 2, 10, "no profile \"p.yamlx17\"", "x2 to x16");
 }

@@ -89,20 +89,20 @@ TEST(reclaim, replaces_what_an_extended_text_says) {
 }
 
 TEST(reclaim, is_refused_where_it_stands) {
-    expect_refused("out_of_memory: {timeout: 1s}\n", 1, 1, "none stands beside it", "write stack: too");
-    expect_refused("stack: [retry, system]\nout_of_memory: {}\n", 2, 1, "\"retry\" in line 1 says this", "take one out");
-    expect_refused("stack: [system]\nout_of_memory: 1s\n", 2, 1, "is a mapping", "write out_of_memory: {timeout: 100ms}");
+    expect_refused("out_of_memory: {timeout: 1s}\n", 1, 1, "no stack is beside it", "write stack: too");
+    expect_refused("stack: [retry, system]\nout_of_memory: {}\n", 2, 1, "\"retry\" in line 1 already sets this", "remove one");
+    expect_refused("stack: [system]\nout_of_memory: 1s\n", 2, 1, "must be a mapping", "write out_of_memory: {timeout: 100ms}");
     expect_refused("stack: [system]\nout_of_memory: {timout: 1s}\n", 2, 17, "\"out_of_memory\" has no option \"timout\"",
                    "write timeout");
-    expect_refused("stack: [system]\nout_of_memory: {timeout: soon}\n", 2, 26, "\"soon\" is no time", "write 0, 20us");
-    expect_refused("stack: [system]\nout_of_memory: {name: x}\n", 2, 17, "has no option \"name\"", "take it out");
+    expect_refused("stack: [system]\nout_of_memory: {timeout: soon}\n", 2, 26, "\"soon\" is not a time", "write 0, 20us");
+    expect_refused("stack: [system]\nout_of_memory: {name: x}\n", 2, 17, "has no option \"name\"", "remove it");
     expect_refused("stack: [system]\nout_of_memory: {depth: 3}\n", 2, 24, "out_of_memory.depth", "patience");
     expect_refused("places: {pinned: {stack: [system], outofmemory: {}}}\n", 1, 36, "a stack has no \"outofmemory\"",
                    "write out_of_memory");
-    expect_refused("stack: [system]\npools: {p: {out_of_memory: {}}}\n", 2, 13, "none stands beside it", "write stack: too");
-    expect_refused("stack: [retry: {name: out_of_memory}, system]\n", 1, 23, "this is no name for a layer", "write up to");
+    expect_refused("stack: [system]\npools: {p: {out_of_memory: {}}}\n", 2, 13, "no stack is beside it", "write stack: too");
+    expect_refused("stack: [retry: {name: out_of_memory}, system]\n", 1, 23, "this is not a valid layer name", "write up to");
     expect_refused("stack: [buffered, fallback: {stacks: [{stack: [system], out_of_memory: {}}]}]\n", 1, 9,
-                   "stands above \"out_of_memory\", which may wait", "put \"out_of_memory\" above");
+                   "is above \"out_of_memory\", which may wait", "put \"out_of_memory\" above");
 }
 
 /* However it is written, and not what a branch says. */
@@ -118,7 +118,7 @@ TEST(reclaim, has_a_path) {
     EXPECT_EQ(retry_at(plan_of(&strategy->stacks[STRATA_PLACE_PINNED], STRATA_PLACE_PINNED), 1)->timeout, 8 * 1000 * 1000);
     EXPECT_FALSE(strata_strategy_has(strategy, "host.out_of_memory.timeout"));
     EXPECT_STATUS(STRATA_E_STRATEGY, strata_strategy_set(strategy, "host.out_of_memory.timeout", "7ms", &origin));
-    EXPECT_CONTAINS(strata_last_error()->text, "host.out_of_memory: its stack does not say what it does then");
+    EXPECT_CONTAINS(strata_last_error()->text, "host.out_of_memory: its stack has no such setting");
     EXPECT_STATUS(STRATA_E_STRATEGY, strata_strategy_set(strategy, "out_of_memory.timout", "7ms", &origin));
     EXPECT_CONTAINS(strata_last_error()->text, "write out_of_memory.timeout");
 }

@@ -100,15 +100,16 @@ TEST(routers, have_paths_into_their_branches) {
     EXPECT_CONTAINS(text, "5MiB         --set");
     EXPECT_CONTAINS(text, "route 1 of 3, up_to 32KiB        --set");
     EXPECT_STATUS(STRATA_E_STRATEGY, strata_strategy_set(strategy, "auto_growth.chunk_size", "1MiB", &origin));
-    EXPECT_STREQ(strata_last_error()->text,
-                 "--set: \"auto_growth.chunk_size\" fits two layers, \"small\" (line 7) and \"middle\" (line 9); give them names "
-                 "of their own with \"name:\" and write NAME.chunk_size");
+    EXPECT_STREQ(
+        strata_last_error()->text,
+        "--set: \"auto_growth.chunk_size\" matches two layers, \"small\" (line 7) and \"middle\" (line 9); give them names "
+        "with \"name:\" and write NAME.chunk_size");
     EXPECT_SAYS(STRATA_E_STRATEGY, strata_strategy_set(strategy, "lerge.chunk_size", "1MiB", &origin), "write large.chunk_size");
     EXPECT_SAYS(STRATA_E_STRATEGY, strata_strategy_set(strategy, "gpu:1.small.chunk_size", "1MiB", &origin),
-                "device 1 has no stack of its own for the place gpu; write stack.small.chunk_size");
+                "device 1 has no own stack for the place gpu; write stack.small.chunk_size");
     static const char *const none[] = {"gpu:x.small.chunk_size", "gpu:16.small.chunk_size", "gpu:01.small.chunk_size"};
     for (size_t i = 0; i < 3; i++) {
-        EXPECT_SAYS(STRATA_E_STRATEGY, strata_strategy_set(strategy, none[i], "1MiB", &origin), "is no path of an option");
+        EXPECT_SAYS(STRATA_E_STRATEGY, strata_strategy_set(strategy, none[i], "1MiB", &origin), "is not an option path");
     }
     strata_strategy_delete(strategy);
     strategy = NULL;
@@ -116,7 +117,7 @@ TEST(routers, have_paths_into_their_branches) {
                 strata_config_load(
                     &(strata_config_request_t){.text = by_size, .set_count = 1, .set = (const char *const[]){"sizes.up_to_3=2MiB"}},
                     &strategy),
-                "\"sizes\" has 3 stacks, and the last takes what is left; take up_to of stack 3 out");
+                "\"sizes\" has 3 stacks, and the last takes all other requests; remove up_to of stack 3");
 }
 
 TEST(routers, are_drawn_as_a_tree) {
@@ -150,7 +151,7 @@ TEST(routers, the_last_that_there_can_be_takes_what_is_left) {
     size_t length = (size_t)sprintf(yaml, "stack:\n  - binning:\n      routes:\n");
     for (int i = 1; i <= 8; i++) length += (size_t)sprintf(yaml + length, "        - {up_to: %dMiB, stack: [system]}\n", i);
     char *last = strstr(yaml, "up_to: 8MiB, ");
-    expect_refused(yaml, 11, 12, "route 8 is the last that there can be and takes what is left", "take up_to out");
+    expect_refused(yaml, 11, 12, "route 8 is the last possible one and takes all other requests", "remove up_to");
     memmove(last, last + strlen("up_to: 8MiB, "), strlen(last + strlen("up_to: 8MiB, ")) + 1);
     strata_strategy_delete(load_text(yaml));
 }
@@ -160,19 +161,19 @@ TEST(routers, are_bounded) {
     size_t length = (size_t)sprintf(yaml, "stack:\n  - fallback: {stacks: [");
     for (int i = 0; i < 9; i++) length += (size_t)sprintf(yaml + length, "%s[system]", i ? ", " : "");
     sprintf(yaml + length, "]}\n");
-    expect_refused(yaml, 2, 24, "has 9 stacks below it, and 8 are the most", "take some out");
+    expect_refused(yaml, 2, 24, "has 9 stacks below it, and the maximum is 8", "remove some");
     length = (size_t)sprintf(yaml, "stack:\n  - fallback:\n      stacks:\n");
     for (int i = 0; i < 8; i++)
         length += (size_t)sprintf(yaml + length, "        - [auto_growth, auto_growth, auto_growth, auto_growth, auto_growth, "
                                                  "auto_growth, auto_growth, auto_growth, system]\n");
-    expect_refused(yaml, 11, 12, "at most 64 layers together", "take some out");
+    expect_refused(yaml, 11, 12, "at most 64 layers in total", "remove some");
     /* Routers in routers: the text's depth ends it, and before that a decorator stack's. */
     length = (size_t)sprintf(yaml, "stack: [");
     for (int i = 0; i < 8; i++) length += (size_t)sprintf(yaml + length, "fallback: {stacks: [[");
     length += (size_t)sprintf(yaml + length, "system");
     for (int i = 0; i < 8; i++) length += (size_t)sprintf(yaml + length, "]]}");
     sprintf(yaml + length, "]\n");
-    expect_refused(yaml, 1, 177, "is layer 9 since the top", "take a layer out");
+    expect_refused(yaml, 1, 177, "is layer 9 from the top", "remove a layer");
     length = (size_t)sprintf(yaml, "stack: [");
     for (int i = 0; i < 2000; i++) length += (size_t)sprintf(yaml + length, "fallback: {stacks: [[");
     strata_strategy_t *strategy = NULL;
@@ -203,12 +204,14 @@ TEST(own_stacks, are_of_one_device) {
     EXPECT_OK(strata_config_explain(strategy, out));
     const char *text = read_back(out);
     EXPECT_CONTAINS(
-        text,
-        "\ngpu:1, a stack of its own, outermost first\n  retry: {timeout: 0}: added, because the stack has none  [default]\n  stream_safe: waits on the host: added, because no layer handles borrows  [default]\n  auto_growth: cache");
+        text, "\ngpu:1, its own stack, outermost first\n  retry: {timeout: 0}: added, because the stack has none  [default]\n  "
+              "stream_safe: waits on the host: added, because no layer handles borrows  [default]\n  "
+              "auto_growth: cache");
     EXPECT_CONTAINS(text, "6MiB         --set");
     EXPECT_CONTAINS(
-        text,
-        "\nmanaged:1, a stack of its own, outermost first\n  retry: {timeout: 0}: added, because the stack has none  [default]\n  stream_safe: waits on the host: added, because no layer handles borrows  [default]\n  system: source");
+        text, "\nmanaged:1, its own stack, outermost first\n  retry: {timeout: 0}: added, because the stack has none  [default]\n  "
+              "stream_safe: waits on the host: added, because no layer handles borrows  [default]\n  "
+              "system: source");
 }
 
 TEST(own_stacks, are_kept_and_replaced_by_what_extends) {

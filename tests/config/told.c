@@ -95,7 +95,7 @@ TEST(check, a_file_that_is_no_yaml_is_one_error) {
     EXPECT_EQ(count, 1);
     FILE *out = tmpfile();
     EXPECT_EQ(strata_config_check("no/such.yaml", false, out), 1);
-    EXPECT_CONTAINS(read_back(out), "no/such.yaml: the file cannot be read: ");
+    EXPECT_CONTAINS(read_back(out), "no/such.yaml: cannot read the file: ");
 }
 
 TEST(check, a_flood_of_errors_ends) {
@@ -105,7 +105,7 @@ TEST(check, a_flood_of_errors_ends) {
     const char *text = checked("flood.yaml", yaml, &count);
     EXPECT_EQ(count, 100);
     EXPECT_CONTAINS(text, "flood.yaml:101:1: ");
-    EXPECT_CONTAINS(text, "more than 99 things are wrong; the rest is not shown\n");
+    EXPECT_CONTAINS(text, "more than 99 errors; the rest is not shown\n");
 }
 
 TEST(explain, tells_every_value_and_where_it_came_from) {

@@ -78,14 +78,14 @@ TEST(units, what_is_left_of_a_byte_is_dropped) {
 }
 
 TEST(units, a_wrong_unit_is_told_with_the_right_one) {
-    expect_wrong(strata_parse_size, "20MB", "no unit \"MB\"; write 20MiB");
-    expect_wrong(strata_parse_size, "1.5gib", "no unit \"gib\"; write 1.5GiB");
+    expect_wrong(strata_parse_size, "20MB", "unknown unit \"MB\"; write 20MiB");
+    expect_wrong(strata_parse_size, "1.5gib", "unknown unit \"gib\"; write 1.5GiB");
     expect_wrong(strata_parse_size, "64k", "write 64KiB");
-    expect_wrong(strata_parse_size, "20ms", "no unit \"ms\"; write one of TiB, GiB, MiB, KiB, B");
+    expect_wrong(strata_parse_size, "20ms", "unknown unit \"ms\"; write one of TiB, GiB, MiB, KiB, B");
     expect_wrong(strata_parse_time, "3sec", "write 3s");
     expect_wrong(strata_parse_time, "3\xc2\xb5s", "write 3us");
     expect_wrong(strata_parse_time, "100", "has no unit; write one of s, ms, us, ns after it, as in 100ms");
-    expect_wrong(strata_parse_time, "20MiB", "no unit \"MiB\"; write one of s, ms, us, ns");
+    expect_wrong(strata_parse_time, "20MiB", "unknown unit \"MiB\"; write one of s, ms, us, ns");
 }
 
 TEST(units, what_is_no_number_is_refused) {

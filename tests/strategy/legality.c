@@ -11,7 +11,7 @@ TEST(legality, a_source_ends_the_stack_and_stands_nowhere_else) {
     expect_legal((list_t){&source});
     expect_legal((list_t){&passes, &cache, &source});
     expect_illegal((list_t){&cache}, 0, "\"cache\" has nothing below it");
-    expect_illegal((list_t){&source, &cache}, 0, "\"source\" is a source: nothing can stand below it, and \"cache\" does");
+    expect_illegal((list_t){&source, &cache}, 0, "\"source\" is a source, but \"cache\" is below it");
     expect_illegal((list_t){&passes, &source, &source}, 1, "\"source\" is a source");
 }
 
@@ -28,17 +28,17 @@ TEST(legality, needs_are_given_by_what_stands_below_or_passed_on) {
 TEST(legality, a_layer_that_waits_stands_below_no_lock) {
     expect_legal((list_t){&waiter, &locker, &cache, &source});
     expect_legal((list_t){&passes, &waiter, &cache, &source});
-    expect_illegal((list_t){&locker, &waiter, &source}, 0, "\"locker\" holds a lock and stands above \"waiter\", which may wait");
+    expect_illegal((list_t){&locker, &waiter, &source}, 0, "\"locker\" holds a lock and is above \"waiter\", which may wait");
     expect_illegal((list_t){&cache, &passes, &passes, &waiter, &source}, 0, "put \"waiter\" above \"cache\"");
-    expect_illegal((list_t){&passes, &locker, &waiting_source}, 1, "stands above \"waiting_source\"");
+    expect_illegal((list_t){&passes, &locker, &waiting_source}, 1, "is above \"waiting_source\"");
 }
 
 TEST(legality, what_a_thread_shares_stands_above_nothing_of_a_stream) {
     expect_legal((list_t){&thread_cache, &device_cache, &source});
     expect_legal((list_t){&passes, &thread_cache, &passes, &source});
-    expect_illegal(
-        (list_t){&thread_cache, &cache, &source}, 0,
-        "\"thread_cache\" is shared by all streams of a thread and stands above \"cache\", of which every stream has its own");
+    expect_illegal((list_t){&thread_cache, &cache, &source}, 0,
+                   "\"thread_cache\" is shared by all streams of a thread and is above \"cache\", which every stream has its own "
+                   "instance of");
 }
 
 TEST(legality, no_shared_lock_above_a_cache) {
@@ -46,19 +46,20 @@ TEST(legality, no_shared_lock_above_a_cache) {
     expect_legal((list_t){&device_cache, &device_cache, &source});
     expect_legal((list_t){&router, &device_cache, &source});
     expect_illegal((list_t){&device_count, &cache, &source}, 0,
-                   "\"device_count\" is shared by all streams and stands above the cache \"cache\"");
+                   "\"device_count\" is shared by all streams and is above the cache \"cache\"");
     expect_illegal((list_t){&device_count, &passes, &device_cache, &source}, 0, "put \"device_count\" below \"device_cache\"");
 }
 
 TEST(legality, what_tells_owners_stands_below_no_cache) {
     expect_legal((list_t){&passes, &tells_owners, &passes, &cache, &source});
     expect_illegal((list_t){&cache, &tells_owners, &source}, 0, "put \"tells_owners\" above \"cache\"");
-    expect_illegal((list_t){&passes, &device_cache, &passes, &tells_owners, &source}, 1, "would pass from owner to owner unseen");
+    expect_illegal((list_t){&passes, &device_cache, &passes, &tells_owners, &source}, 1, "would change owners unseen");
 }
 
 TEST(legality, what_is_of_one_stream_stands_below_nothing_shared) {
-    expect_illegal((list_t){&device_count, &locker, &source}, 0, "above \"locker\", of which every stream has its own");
-    expect_illegal((list_t){&device_cache, &thread_cache, &source}, 0, "above \"thread_cache\", of which every thread has its own");
+    expect_illegal((list_t){&device_count, &locker, &source}, 0, "above \"locker\", which every stream has its own instance of");
+    expect_illegal((list_t){&device_cache, &thread_cache, &source}, 0,
+                   "above \"thread_cache\", which every thread has its own instance of");
     expect_illegal((list_t){&router, &cache, &source}, 0, "put \"cache\" above \"router\"");
 }
 
@@ -72,7 +73,7 @@ TEST(legality, a_decorator_stack_is_bounded) {
     eight[7] = &passes;
     eight[8] = &source;
     eight[9] = NULL;
-    expect_illegal(eight, 8, "\"source\" is layer 9 since the top or the last cache, and 8 are the most");
+    expect_illegal(eight, 8, "\"source\" is layer 9 from the top or the last cache, and the maximum is 8");
 }
 
 TEST(legality, a_plan_is_bounded) {
@@ -82,7 +83,7 @@ TEST(legality, a_plan_is_bounded) {
     expect_legal(stack);
     stack[STRATA_PLAN_NODES - 1] = &cache;
     stack[STRATA_PLAN_NODES] = &source;
-    expect_illegal(stack, STRATA_PLAN_NODES, "has 65 layers, and 64 are the most");
+    expect_illegal(stack, STRATA_PLAN_NODES, "has 65 layers, and the maximum is 64");
 }
 
 TEST(legality, an_empty_stack_is_told_at_its_place) {
@@ -114,9 +115,9 @@ static const char *reason_of(char verdict) {
     switch (verdict) {
     case 'w': return "which may wait";
     case 's': return "every hit would take its lock";
-    case 'n': return "has its own";
+    case 'n': return "has its own instance of";
     case 'm': return "needs stream_ordered below it";
-    case 'u': return "from owner to owner unseen";
+    case 'u': return "change owners unseen";
     default: return "";
     }
 }

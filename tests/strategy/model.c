@@ -76,7 +76,7 @@ TEST(model, chunks_that_may_not_be_used_as_one_are_not_coalesced_by_default) {
                                                                     (const strata_layer_type_t *[]){&coalescing, &source, NULL});
     strata_plan_t plan;
     EXPECT_SAYS(STRATA_E_STRATEGY, strata_strategy_plan(strategy, STRATA_PLACE_GPU, &plan),
-                "fake.yaml:10:5: cache.coalesce_regions: it does nothing");
+                "fake.yaml:10:5: cache.coalesce_regions: it has no effect");
     EXPECT_OK(strata_model_layer_set(&strategy->stacks[STRATA_PLACE_GPU].layers[0], &own[0], "false", &said));
     EXPECT_OK(strata_strategy_plan(strategy, STRATA_PLACE_GPU, &plan));
 }

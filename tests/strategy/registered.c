@@ -74,7 +74,7 @@ TEST(registered, of_thread_scope_are_caches_alone) {
         strata_layer_type_t type = good("of_a_thread");
         type.scope = STRATA_SCOPE_THREAD;
         type.role = roles[i];
-        expect_refused(&type, STRATA_E_INVALID, "of thread scope are caches alone");
+        expect_refused(&type, STRATA_E_INVALID, "only a cache may have thread scope");
     }
 }
 
@@ -103,10 +103,10 @@ TEST(registered, mandatory_operations_are_wanted) {
 TEST(registered, roles_scopes_and_sizes_are_known_ones) {
     strata_layer_type_t type = good("shapeless");
     type.role = (strata_role_t)(STRATA_ROUTER + 1);
-    expect_refused(&type, STRATA_E_INVALID, "no such role or scope");
+    expect_refused(&type, STRATA_E_INVALID, "invalid role or scope");
     type = good("shapeless");
     type.scope = (strata_scope_t)(STRATA_SCOPE_DEVICE + 1);
-    expect_refused(&type, STRATA_E_INVALID, "no such role or scope");
+    expect_refused(&type, STRATA_E_INVALID, "invalid role or scope");
     type = good("shapeless");
     type.options_size = (1u << 16) + 1;
     expect_refused(&type, STRATA_E_INVALID, "options_size is 65537");
@@ -188,10 +188,10 @@ TEST(registered, option_rows_fit_their_struct) {
     const strata_option_row_t row = {"limit", STRATA_OPTION_SIZE, 0, "1MiB", 0, 0, NULL, "a limit"};
     strata_option_row_t wrong = row;
     wrong.offset = 8;
-    expect_option_refused(wrong, "does not lie");
+    expect_option_refused(wrong, "outside the");
     wrong = row;
     wrong.offset = UINT32_MAX;
-    expect_option_refused(wrong, "does not lie");
+    expect_option_refused(wrong, "outside the");
     wrong = row;
     wrong.name = "name";
     expect_option_refused(wrong, "name");
@@ -208,9 +208,9 @@ TEST(registered, option_rows_fit_their_struct) {
     expect_option_refused(wrong, "no doc");
     wrong = row;
     wrong.kind = STRATA_OPTION_TEXT; /* longer than the struct */
-    expect_option_refused(wrong, "does not lie");
+    expect_option_refused(wrong, "outside the");
     wrong.kind = (strata_option_kind_t)(STRATA_OPTION_TEXT + 1);
-    expect_option_refused(wrong, "does not lie");
+    expect_option_refused(wrong, "outside the");
     const strata_stat_row_t stats[] = {{"seen", "count", sizeof(strata_layer_t), "what it saw"}, {0}};
     strata_layer_type_t type = good("figured");
     type.stats = stats;
@@ -230,7 +230,7 @@ TEST(registered, tables_of_rows_end) {
     strata_layer_type_t type = good("rows_of_options");
     type.options = options;
     type.options_size = 8;
-    expect_refused(&type, STRATA_E_INVALID, "or no end of them");
+    expect_refused(&type, STRATA_E_INVALID, "or no terminating row");
     options[STRATA_OWN_FIGURES - 1].name = NULL;
     EXPECT_OK(strata_register_layer(&type));
     type = good("rows_of_figures");

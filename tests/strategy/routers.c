@@ -52,9 +52,9 @@ TEST(branches, what_all_give_is_given) {
 
 TEST(branches, a_clash_on_one_way_is_a_clash) {
     expect_verdict((list_t){&locker, &split}, (list_t){&cache, &source}, (list_t){&waiter, &source},
-                   "fake.yaml:10:5: \"locker\" holds a lock and stands above \"waiter\"");
+                   "fake.yaml:10:5: \"locker\" holds a lock and is above \"waiter\"");
     expect_verdict((list_t){&device_count, &split}, (list_t){&source}, (list_t){&passes, &cache, &source},
-                   "\"device_count\" is shared by all streams and stands above the cache");
+                   "\"device_count\" is shared by all streams and is above the cache");
     /* Side by side they do not meet. */
     expect_verdict((list_t){&passes, &split}, (list_t){&locker, &source}, (list_t){&waiter, &source}, NULL);
 }
@@ -69,7 +69,7 @@ TEST(branches, decorator_stacks_are_counted_down_each_way) {
     expect_verdict((list_t){&passes, &passes, &passes, &split}, (list_t){&source}, (list_t){&passes, &passes, &passes, &source},
                    NULL);
     expect_verdict((list_t){&passes, &passes, &passes, &split}, (list_t){&source},
-                   (list_t){&passes, &passes, &passes, &passes, &source}, "is layer 9 since the top");
+                   (list_t){&passes, &passes, &passes, &passes, &source}, "is layer 9 from the top");
     expect_verdict((list_t){&passes, &passes, &passes, &split}, (list_t){&source},
                    (list_t){&passes, &passes, &passes, &cache, &passes, &source}, NULL);
 }
@@ -85,7 +85,7 @@ TEST(branches, more_than_eight_are_refused) {
     EXPECT_EQ(plan.nodes[1].below_count, 8);
     top->branch_count = 9;
     EXPECT_STATUS(STRATA_E_STRATEGY, strata_strategy_plan(strategy, STRATA_PLACE_GPU, &plan));
-    EXPECT_STREQ(strata_last_error()->text, "fake.yaml:90:7: \"split\" has 9 stacks below it, and 8 are the most; take some out");
+    EXPECT_STREQ(strata_last_error()->text, "fake.yaml:90:7: \"split\" has 9 stacks below it, and the maximum is 8; remove some");
 }
 
 TEST(branches, options_of_branches_end_in_their_number) {

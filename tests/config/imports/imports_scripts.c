@@ -18,8 +18,9 @@ typedef struct line {
     const char *name, *peer, *as_of, *text, *has, *told;
 } line_t;
 
-#define FIGHT                                                                                                                       \
-    "max_split_size_mb:128 fights expandable_segments:True: a free block of max_split_size or more serves only requests of nearly " \
+#define FIGHT                                                                                                                      \
+    "max_split_size_mb:128 conflicts with expandable_segments:True: a free block of max_split_size or more serves only "           \
+    "requests of nearly "                                                                                                          \
     "its size, so the segment grows instead (pytorch/pytorch#193400); leave one of the two out\n"
 
 static const line_t lines[] = {
@@ -43,7 +44,7 @@ static const line_t lines[] = {
 
     /* Variables in the syntax of shells, images and job scripts. */
     {"export", "pytorch", NULL, "export PYTORCH_HIP_ALLOC_CONF='expandable_segments:True,max_split_size_mb:128'",
-     "extends: pytorch-expandable\n|max_split_size: 128MiB |", "~fights expandable_segments:True"},
+     "extends: pytorch-expandable\n|max_split_size: 128MiB |", "~conflicts with expandable_segments:True"},
     {"exports", "tensorflow", NULL,
      "export TF_FORCE_UNIFIED_MEMORY=\"1\"\nexport XLA_PYTHON_CLIENT_MEM_FRACTION=\"2.0\"  # two devices\n",
      "memory_fraction: 2 |memory: managed |", ""},
@@ -55,14 +56,18 @@ static const line_t lines[] = {
     {"setenv", "paddle", NULL, "setenv FLAGS_free_idle_chunk true\nsetenv FLAGS_gpu_memory_limit_mb 64",
      "free_idle_chunk: true |bytes: 64MiB |", ""},
     {"env_command", "paddle", NULL, "env FLAGS_free_idle_chunk=1 python train.py --batch=4", "free_idle_chunk: true |", ""},
-    {"semicolons", "paddle", NULL, "FLAGS_free_idle_chunk=1;FLAGS_gpu_memory_limit_mb=64;", "free_idle_chunk: true |bytes: 64MiB |",
+    {"semicolons", "paddle", NULL, "FLAGS_free_idle_chunk=1;FLAGS_gpu_memory_limit_mb=64;",
+     "free_idle_chunk: true |bytes: "
+     "64MiB |",
      ""},
     {"ampersands", "paddle", NULL, "export FLAGS_free_idle_chunk=1 && export FLAGS_gpu_memory_limit_mb=64 && python train.py",
      "free_idle_chunk: true |bytes: 64MiB |", ""},
     {"docker_run", "tensorflow", NULL,
      "-e \"XLA_PYTHON_CLIENT_PREALLOCATE=false\" -e TF_FORCE_UNIFIED_MEMORY=true -e 'XLA_CLIENT_MEM_FRACTION=3.2'",
      "memory_fraction: 3.2 |allow_growth: true |memory: managed |", ""},
-    {"batch_file", "paddle", NULL, "set FLAGS_fraction_of_gpu_memory_to_use=0.5\r\nset FLAGS_allocator_strategy=naive_best_fit\r\n",
+    {"batch_file", "paddle", NULL,
+     "set FLAGS_fraction_of_gpu_memory_to_use=0.5\r\nset "
+     "FLAGS_allocator_strategy=naive_best_fit\r\n",
      "extends: naive_best_fit\n|fraction: 0.5 |", ""},
     {"comment", "paddle", NULL, "# FLAGS_free_idle_chunk=0\nFLAGS_free_idle_chunk=1 # as before\n", "free_idle_chunk: true |", ""},
     {"command_with_arguments", "tensorflow", NULL,
@@ -75,7 +80,8 @@ static const line_t lines[] = {
 
     /* PyTorch's three variables: CUDA first, then HIP, then the new name, which takes effect from 2.10 on. */
     {"all_three", "pytorch", NULL,
-     "PYTORCH_ALLOC_CONF=max_split_size_mb:64 PYTORCH_HIP_ALLOC_CONF=max_split_size_mb:48 PYTORCH_CUDA_ALLOC_CONF=max_split_size_mb:32",
+     "PYTORCH_ALLOC_CONF=max_split_size_mb:64 PYTORCH_HIP_ALLOC_CONF=max_split_size_mb:48 "
+     "PYTORCH_CUDA_ALLOC_CONF=max_split_size_mb:32",
      "max_split_size: 32MiB |",
      "<pytorch>:1:20: PYTORCH_ALLOC_CONF is ignored: PYTORCH_CUDA_ALLOC_CONF decides\n"
      "<pytorch>:1:64: PYTORCH_HIP_ALLOC_CONF is ignored: PYTORCH_CUDA_ALLOC_CONF decides\n"},
@@ -101,7 +107,9 @@ static const line_t lines[] = {
      ""},
     {"jax_other_words_are_true", "tensorflow", NULL, "XLA_PYTHON_CLIENT_PREALLOCATE=FALSE", "allow_growth: false |", ""},
     {"jax_python_word", "tensorflow", NULL, "XLA_PYTHON_CLIENT_PREALLOCATE=False", "allow_growth: true |", ""},
-    {"tensorflow_has_no_such_default", "tensorflow", NULL, "TF_ENABLE_GPU_GARBAGE_COLLECTION=False", "garbage_collection: false |",
+    {"tensorflow_has_no_such_default", "tensorflow", NULL, "TF_ENABLE_GPU_GARBAGE_COLLECTION=False",
+     "garbage_collection: "
+     "false |",
      ""},
     {"unified_below_one", "tensorflow", NULL, "TF_FORCE_UNIFIED_MEMORY=1 XLA_PYTHON_CLIENT_MEM_FRACTION=0.5",
      "memory_fraction: 1 |memory: managed |",
@@ -115,7 +123,8 @@ static const line_t lines[] = {
     {"above_one_not_unified", "tensorflow", NULL, "TF_FORCE_UNIFIED_MEMORY=0 XLA_PYTHON_CLIENT_MEM_FRACTION=1.1",
      "memory_fraction: 1.1 |", "~is above 1 without TF_FORCE_UNIFIED_MEMORY=1"},
     {"colabfold", "tensorflow", NULL,
-     "export TF_FORCE_UNIFIED_MEMORY=\"1\"\nexport XLA_PYTHON_CLIENT_MEM_FRACTION=\"4.0\"\nexport XLA_PYTHON_CLIENT_ALLOCATOR=\"platform\"\n"
+     "export TF_FORCE_UNIFIED_MEMORY=\"1\"\nexport XLA_PYTHON_CLIENT_MEM_FRACTION=\"4.0\"\nexport "
+     "XLA_PYTHON_CLIENT_ALLOCATOR=\"platform\"\n"
      "export TF_FORCE_GPU_ALLOW_GROWTH=\"true\"\n",
      "extends: system\n|", "~TF_FORCE_UNIFIED_MEMORY=1 is ignored: XLA_PYTHON_CLIENT_ALLOCATOR=platform allocates device memory"},
     {"platform_alone", "tensorflow", NULL, "XLA_PYTHON_CLIENT_ALLOCATOR=platform", "extends: system\n|", ""},
@@ -123,7 +132,8 @@ static const line_t lines[] = {
 
     /* Paddle's settings for the deletion of tensors do not affect the allocator. */
     {"eager_deletion", "paddle", NULL,
-     "export FLAGS_fast_eager_deletion_mode=1\nexport FLAGS_eager_delete_tensor_gb=0.0\nexport FLAGS_memory_fraction_of_eager_deletion=1\n"
+     "export FLAGS_fast_eager_deletion_mode=1\nexport FLAGS_eager_delete_tensor_gb=0.0\nexport "
+     "FLAGS_memory_fraction_of_eager_deletion=1\n"
      "export FLAGS_free_idle_chunk=True\n",
      "free_idle_chunk: true |", ""},
     {"eager_deletion_off", "paddle", NULL, "FLAGS_eager_delete_tensor_gb=-1.0;FLAGS_fast_eager_deletion_mode=False",
@@ -134,7 +144,8 @@ static const line_t lines[] = {
     /* Pairs in which one setting has no effect. */
     {"collection_without_segments", "pytorch", NULL,
      "backend:cudaMallocAsync,garbage_collection_threshold:0.6,per_process_memory_fraction:0.9", "extends: cuda_malloc_async\n|",
-     "~garbage_collection_threshold:0.6 is ignored: backend:cudaMallocAsync means the preset cuda_malloc_async, which has no such option\n"},
+     "~garbage_collection_threshold:0.6 is ignored: backend:cudaMallocAsync means the preset cuda_malloc_async, which has no "
+     "such option\n"},
     {"expanding_without_segments", "pytorch", NULL, "expandable_segments:True,backend:cudaMallocAsync",
      "extends: cuda_malloc_async\n|", "~expandable_segments:True is ignored: backend:cudaMallocAsync has no segments"},
     {"collection_of_growing_segments", "pytorch", NULL,
@@ -146,7 +157,8 @@ static const line_t lines[] = {
     {"split_not_expandable", "pytorch", NULL, "expandable_segments:False,max_split_size_mb:128", "max_split_size: 128MiB |", ""},
     {"platform_with_fraction", "tensorflow", NULL, "XLA_PYTHON_CLIENT_ALLOCATOR=platform XLA_CLIENT_MEM_FRACTION=.5",
      "extends: system\n|",
-     "~XLA_CLIENT_MEM_FRACTION=.5 is ignored: XLA_PYTHON_CLIENT_ALLOCATOR=platform means the preset system, which has no such option"},
+     "~XLA_CLIENT_MEM_FRACTION=.5 is ignored: XLA_PYTHON_CLIENT_ALLOCATOR=platform means the preset system, which has no such "
+     "option"},
 };
 
 /* Returns true if `text` contains `part`; a blank at the end of `part` matches the end of a value. */
@@ -182,13 +194,16 @@ typedef struct refused {
 
 static const refused_t refused[] = {
     {"true", "pytorch", NULL, "expandable_segments:true",
-     "<pytorch>:1:1: \"true\" is no value of expandable_segments; write True or False: PyTorch refuses every other spelling"},
-    {"one", "pytorch", NULL, "expandable_segments:1", "\"1\" is no value of expandable_segments; write True or False"},
-    {"capitals", "pytorch", NULL, "PYTORCH_HIP_ALLOC_CONF=expandable_segments:TRUE", "\"TRUE\" is no value of expandable_segments"},
+     "<pytorch>:1:1: \"true\" is not a value of expandable_segments; write True or False: PyTorch refuses every other spelling"},
+    {"one", "pytorch", NULL, "expandable_segments:1", "\"1\" is not a value of expandable_segments; write True or False"},
+    {"capitals", "pytorch", NULL, "PYTORCH_HIP_ALLOC_CONF=expandable_segments:TRUE",
+     "\"TRUE\" is not a value of expandable_segments"},
     {"threshold_0", "pytorch", NULL, "garbage_collection_threshold:0",
-     "\"0\" is no value of garbage_collection_threshold; write a number above 0 and below 1: PyTorch refuses others"},
+     "\"0\" is not a value of garbage_collection_threshold; write a number above 0 and below 1: PyTorch refuses others"},
     {"threshold_1", "pytorch", NULL, "garbage_collection_threshold:1.0", "write a number above 0 and below 1"},
-    {"fraction_above_1", "pytorch", NULL, "per_process_memory_fraction:1.01", "write a number from 0 to 1: PyTorch refuses others"},
+    {"fraction_above_1", "pytorch", NULL, "per_process_memory_fraction:1.01",
+     "write a number from 0 to 1: PyTorch refuses "
+     "others"},
     {"segment_of_10", "pytorch", NULL, "large_segment_size_mb:10", "write a number above 10: PyTorch refuses others"},
     {"split_of_19", "pytorch", NULL, "max_split_size_mb:19", "write a number of at least 20: PyTorch refuses others"},
     {"rounding_of_19", "pytorch", NULL, "max_non_split_rounding_mb:19", "write a number of at least 20: PyTorch refuses others"},
@@ -210,12 +225,12 @@ static const refused_t refused[] = {
     {"two_last_commas", "pytorch", NULL, "backend:native,,", "<pytorch>:1:16: no key before the comma"},
     {"semicolon", "pytorch", NULL, "PYTORCH_CUDA_ALLOC_CONF='backend:native;max_split_size_mb:64'", "\"native;max_split_size_mb"},
     {"no_cache_word", "pytorch", "2.7", "PYTORCH_NO_CUDA_MEMORY_CACHING=true",
-     "\"true\" is no value of PYTORCH_NO_CUDA_MEMORY_CACHING; write 1 or 0: PyTorch ignores every other spelling since 2.7"},
+     "\"true\" is not a value of PYTORCH_NO_CUDA_MEMORY_CACHING; write 1 or 0: PyTorch ignores every other spelling since 2.7"},
     {"half_a_name", "pytorch", NULL, "CUDA_ALLOC_CONF=backend:native", "pytorch has no memory setting \"CUDA_ALLOC_CONF\""},
     {"new_key", "pytorch", "2.0", "PYTORCH_HIP_ALLOC_CONF=expandable_segments:False",
      "pytorch has expandable_segments from 2.1 on"},
     {"growth_1", "tensorflow", NULL, "TF_FORCE_GPU_ALLOW_GROWTH=1",
-     "\"1\" is no value of TF_FORCE_GPU_ALLOW_GROWTH; write true or false: TensorFlow ignores every other spelling"},
+     "\"1\" is not a value of TF_FORCE_GPU_ALLOW_GROWTH; write true or false: TensorFlow ignores every other spelling"},
     {"growth_True", "tensorflow", NULL, "export TF_FORCE_GPU_ALLOW_GROWTH=True", "write true or false: TensorFlow ignores"},
     {"unified_yes", "tensorflow", NULL, "TF_FORCE_UNIFIED_MEMORY=yes",
      "write true, false, 1 or 0: TensorFlow ignores every other spelling"},
@@ -232,7 +247,7 @@ static const refused_t refused[] = {
     {"nothing_known", "paddle", NULL, "python train.py", "paddle has no memory setting \"python\""},
     {"only_others", "tensorflow", NULL, "CUDA_VISIBLE_DEVICES=0", "tensorflow has no memory setting \"CUDA_VISIBLE_DEVICES\""},
     {"after_a_quote", "tensorflow", NULL, "XLA_CLIENT_MEM_FRACTION=\"0\".5",
-     "a blank should follow the value of XLA_CLIENT_MEM_FRACTION"},
+     "a space must follow the value of XLA_CLIENT_MEM_FRACTION"},
     {"open_quote", "tensorflow", NULL, "-e \"XLA_CLIENT_MEM_FRACTION=0.5", "has no closing \""},
 };
 
