@@ -17,21 +17,21 @@ static strata_status_t validate_parts(const strata_chunks_t *self, uint32_t numb
     uint64_t at = chunk->base;
     for (uint32_t part = number, last = 0; part; last = part, part = strata_chunk_at(self, part)->part) {
         if (part >= self->nodes.used || ++tally->parts >= self->nodes.used || (last == chunk->last_part && last))
-            return corrupt(self, "the parts of a chunk are broken", chunk->first);
+            return corrupt(self, "the list of a chunk's parts is broken", chunk->first);
         const strata_record_t *below = strata_chunk_at(self, part)->below;
         if (below->ptr != at) return corrupt(self, "a part of a chunk does not begin where the one before it ends", chunk->first);
         at += strata_round_down(below->size, self->unit);
         tally->reserved_bytes += strata_record_reserved(below);
     }
-    return at == chunk->base + chunk->size ? STRATA_OK : corrupt(self, "a chunk is not as large as its parts", chunk->first);
+    return at == chunk->base + chunk->size ? STRATA_OK : corrupt(self, "a chunk's size is not the sum of its parts", chunk->first);
 }
 
 static strata_status_t validate_chunk(const strata_chunks_t *self, uint32_t number, tally_t *tally, strata_pieces_tally_t *pieces) {
     const strata_chunk_t *chunk = strata_chunk_at(self, number);
     if (chunk->by_address.key.first != chunk->base || chunk->by_address.key.second != number)
-        return corrupt(self, "a chunk does not stand at its address", chunk->first);
+        return corrupt(self, "a chunk is not at its address", chunk->first);
     const strata_record_t *last = strata_slab_record(&self->base.stack->slab, chunk->last);
-    if (self->joins && (last->chunk != number || last->next)) return corrupt(self, "a chunk's last block is another", chunk->last);
+    if (self->joins && (last->chunk != number || last->next)) return corrupt(self, "a chunk's last block is wrong", chunk->last);
     tally->bytes += chunk->size;
     tally->chunks++;
     strata_status_t status = validate_parts(self, number, tally);
@@ -56,7 +56,7 @@ static strata_status_t validate_list(const strata_chunks_t *self, tally_t *tally
         if (status != STRATA_OK) return status;
         previous = number;
     }
-    return previous == self->last ? STRATA_OK : corrupt(self, "the list of chunks ends elsewhere", 0);
+    return previous == self->last ? STRATA_OK : corrupt(self, "the end of the list of chunks is wrong", 0);
 }
 
 strata_status_t strata_chunks_validate(const strata_chunks_t *self, strata_pieces_tally_t *pieces) {

@@ -164,7 +164,10 @@ static strata_status_t grow(strata_layer_t *base, strata_lookup_t *lookup, uint6
     uint32_t before = fresh->prev, slot = strata_slab_is_idle(slab_of(self), before) ? before : chunk->last;
     put_back(self, fresh);
     *record = serve(self, strata_slab_record(slab_of(self), slot), lookup->rounded, lookup->size);
-    return *record ? STRATA_OK : strata_fail(STRATA_E_LIMIT, 0, "a stack holds %u blocks, the maximum", slab_of(self)->capacity);
+    return *record ? STRATA_OK
+                   : strata_fail(STRATA_E_LIMIT, 0,
+                                 "too many blocks: this stack has %u, the maximum; free some, or use more streams or pools",
+                                 slab_of(self)->capacity);
 }
 
 static strata_status_t search(strata_layer_t *base, strata_lookup_t *lookup, strata_record_t **record) {
@@ -256,8 +259,8 @@ strata_status_t strata_chunked_create(strata_layer_t *base, const strata_chunked
     if (!whole || !strata_is_power_of_two(policy->unit) ||
         policy->unit < strata_place_alignment(strata_place_kind(base->domain->place)))
         return strata_fail(STRATA_E_INVALID, 0,
-                           "%s: strata_chunked_create: an operation is missing, or the unit is no power of two of "
-                           "at least the place's alignment",
+                           "%s: strata_chunked_create: an operation is missing, or the unit is not a power of two of at least "
+                           "the place's alignment",
                            base->type->name);
     strata_status_t status = strata_chunks_init(base, &chunk_policy, sizeof(strata_chunk_t), CHUNKS);
     if (status != STRATA_OK) return status;

@@ -51,7 +51,7 @@ strata_status_t strata_chunks_grow(strata_chunks_t *self, uint64_t size, uint64_
     if (status != STRATA_OK) return status;
     if ((below->ptr & (alignment - 1)) != 0) {
         give_again(below, request->call);
-        return strata_fail(STRATA_E_UNSUPPORTED, 0, "%s: the layer below gives chunks at smaller multiples than %llu bytes",
+        return strata_fail(STRATA_E_UNSUPPORTED, 0, "%s: the layer below aligns chunks to less than %llu bytes",
                            self->base.type->name, (unsigned long long)alignment);
     }
     *number = strata_chunks_publish(self, below);

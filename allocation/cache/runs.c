@@ -199,11 +199,11 @@ strata_status_t strata_runs_validate(const strata_runs_t *self) {
             const strata_run_part_t *p = strata_run_part_at(self, part);
             if (part != next) return corrupt(self, "a part does not follow the one before it", p->at);
             if (p->at != p->chunk.below->ptr || p->size != strata_round_down(p->chunk.below->size, self->chunks->unit))
-                return corrupt(self, "a part is not where its memory is", p->at);
+                return corrupt(self, "a part is not at the address of its memory", p->at);
             end = p->at + p->size;
             next = strata_runs_next_part(self, part);
         }
     }
-    if (next != 0 || count != self->parts.count) return corrupt(self, "the order has other parts than the runs", end);
+    if (next != 0 || count != self->parts.count) return corrupt(self, "the ordered parts do not match the runs", end);
     return strata_order_validate(&self->parts);
 }

@@ -37,7 +37,7 @@ strata_status_t strata_cache_serve(strata_chunks_t *cache, const strata_cache_po
     while (!block && (status = policy->search(self, lookup, &block)) == STRATA_E_NO_MEMORY) {
         uint64_t size = growth_size(cache, policy, lookup);
         if (size == 0)
-            return strata_fail(STRATA_E_NO_MEMORY, 0, "no free block of %llu bytes, and no growth is allowed",
+            return strata_fail(STRATA_E_NO_MEMORY, 0, "no free block of %llu bytes, and growth is forbidden",
                                (unsigned long long)lookup->rounded);
         if (policy->wait && policy->wait(self, lookup, size, &patience)) continue;
         if (!strata_chunks_begin_growth(cache, growing, lookup->request->call)) continue;

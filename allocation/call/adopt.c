@@ -47,8 +47,7 @@ strata_status_t strata_record_adopt(strata_layer_t *self, const strata_request_t
     STRATA_REFUSE_NULL(record);
     const ending_t ending = {memory->deleter, memory->context};
     if (memory->size < request->size || (memory->address & (request->alignment - 1)) != 0)
-        return strata_fail(STRATA_E_INVALID, 0, "%s: what is adopted is too small, or begins elsewhere than was asked",
-                           self->type->name);
+        return strata_fail(STRATA_E_INVALID, 0, "%s: the adopted memory is too small or misaligned", self->type->name);
     strata_opened_t opened = strata_call_unlock(request->call);
     strata_status_t status = book(self->domain, request, memory);
     strata_call_lock(request->call, opened);

@@ -166,7 +166,8 @@ strata_record_t *strata_record_new(strata_layer_t *self, const strata_request_t 
     strata_slab_t *slab = &self->stack->slab;
     uint32_t slot = strata_slab_take(slab);
     if (slot == 0) {
-        strata_fail(STRATA_E_LIMIT, 0, "a stack holds %u blocks, the maximum", slab->capacity);
+        strata_fail(STRATA_E_LIMIT, 0, "too many blocks: this stack has %u, the maximum; free some, or use more streams or pools",
+                    slab->capacity);
         return NULL;
     }
     strata_record_t *record = strata_slab_record(slab, slot);

@@ -14,16 +14,16 @@ static strata_status_t stale(strata_ref_t ref, const char *why) {
 static strata_record_t *checked(strata_stack_t *home, strata_t facade, strata_ref_t ref) {
     uint32_t slot = strata_ref_slot(ref);
     const char *why = NULL;
-    if (!home->open) why = "its stack has ended";
+    if (!home->open) why = "its stack was closed";
     else if (home->facade != facade) why = "it belongs to another facade";
-    else if (slot == 0 || slot >= home->slab.used) why = "there never was such an allocation";
+    else if (slot == 0 || slot >= home->slab.used) why = "it was never allocated";
     if (why) {
         stale(ref, why);
         return NULL;
     }
     strata_record_t *record = strata_slab_record(&home->slab, slot);
     if (record->generation != strata_ref_generation(ref) || record->state != STRATA_RECORD_LIVE) {
-        stale(ref, "it was freed already");
+        stale(ref, "it was already freed");
         return NULL;
     }
     return record;
@@ -50,7 +50,7 @@ static strata_record_t *checked_in(const strata_call_t *call, strata_stack_t *ho
 
 strata_status_t strata_record_find(strata_t facade, strata_ref_t ref, strata_call_t *call, strata_record_t **out) {
     strata_stack_t *home = strata_stack_of(strata_ref_home(ref));
-    if (!home) return stale(ref, "there never was such an allocation");
+    if (!home) return stale(ref, "it was never allocated");
     strata_stack_take(home);
     strata_record_t *record = checked(home, facade, ref);
     if (!record) {
@@ -95,12 +95,12 @@ static strata_layer_t *borrow_layer_below(const strata_layer_t *self, strata_rec
 }
 
 /* The builder adds a layer that handles them where a strategy names none. */
-static strata_status_t fail_nobody(void) {
+static strata_status_t fail_unhandled(void) {
     return strata_fail(STRATA_E_INVALID, 0, "the block came from no layer that handles borrows");
 }
 
 static strata_status_t note(strata_layer_t *layer, strata_record_t *record, strata_stream_t stream, strata_call_t *call) {
-    if (!layer) return fail_nobody();
+    if (!layer) return fail_unhandled();
     bool entered = strata_call_enter(call, layer);
     strata_status_t status = layer->type->record_stream(layer, record, stream, call);
     strata_call_leave(call, layer, entered);
@@ -108,8 +108,8 @@ static strata_status_t note(strata_layer_t *layer, strata_record_t *record, stra
 }
 
 static strata_status_t erase(strata_layer_t *layer, strata_record_t *record, strata_stream_t stream, strata_call_t *call) {
-    if (!layer) return fail_nobody();
-    if (!layer->type->erase_stream) return strata_fail(STRATA_E_UNSUPPORTED, 0, "%s cannot take a borrow back", layer->type->name);
+    if (!layer) return fail_unhandled();
+    if (!layer->type->erase_stream) return strata_fail(STRATA_E_UNSUPPORTED, 0, "%s cannot undo a borrow", layer->type->name);
     bool entered = strata_call_enter(call, layer);
     strata_status_t status = layer->type->erase_stream(layer, record, stream, call);
     strata_call_leave(call, layer, entered);

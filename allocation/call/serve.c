@@ -188,7 +188,9 @@ strata_status_t strata_stack_serve_nothing(strata_stack_t *stack, strata_record_
     uint32_t slot = strata_slab_take(&stack->slab);
     if (slot == 0) {
         strata_stack_unlock(stack);
-        return strata_fail(STRATA_E_LIMIT, 0, "a stack holds %u blocks, the maximum", stack->slab.capacity);
+        return strata_fail(STRATA_E_LIMIT, 0,
+                           "too many blocks: this stack has %u, the maximum; free some, or use more streams or pools",
+                           stack->slab.capacity);
     }
     strata_record_t *record = strata_slab_record(&stack->slab, slot);
     uint32_t generation = record->generation;

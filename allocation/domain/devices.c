@@ -24,7 +24,7 @@ bool strata_domain_means_many(const strata_domain_t *domain, strata_stream_t str
 
 strata_status_t strata_domain_record_event(strata_domain_t *domain, strata_handle_t event, strata_stream_t stream) {
     if (strata_domain_means_many(domain, stream))
-        return strata_fail(STRATA_E_UNSUPPORTED, 0, "a default stream of each of several devices: no event tells of them all");
+        return strata_fail(STRATA_E_UNSUPPORTED, 0, "the default stream of several devices: no single event covers them all");
     return strata_device_event_record(domain->device, event, stream);
 }
 
@@ -43,7 +43,7 @@ bool strata_domain_may_capture(const strata_domain_t *domain) { return strata_ca
 /* Returns false if the wait would break a capture. */
 static bool begin_wait(const strata_domain_t *domain) {
     if (!knows_captures(domain) && strata_captures_begin_uncaptured()) return true;
-    (void)strata_fail(STRATA_E_CAPTURE, 0, "a stream may be being captured: nobody waits for its device");
+    (void)strata_fail(STRATA_E_CAPTURE, 0, "a stream may be in a capture, so its device cannot be waited for");
     return false;
 }
 
@@ -93,7 +93,7 @@ static strata_status_t wait_on(strata_device_t *device, strata_stream_t stream) 
     uint64_t id;
     if (device->capabilities.capture) (void)strata_device_capture_status(device, stream, &capture, &id);
     if (capture != STRATA_CAPTURE_NONE)
-        return strata_fail(STRATA_E_CAPTURE, 0, "the stream is being captured: nobody waits for it");
+        return strata_fail(STRATA_E_CAPTURE, 0, "the stream is being captured and cannot be waited for");
     return strata_device_stream_synchronise(device, stream);
 }
 

@@ -85,7 +85,7 @@ void strata_domain_remove_stack(strata_domain_t *domain, strata_stack_t *stack) 
 strata_status_t strata_domain_claim(strata_domain_t *domain, const strata_request_t *request, uint64_t bytes) {
     if (strata_quota_claim_in_time(&domain->quota, bytes, &domain->lock, NULL)) return STRATA_OK;
     strata_refused_by_place(request, bytes, strata_domain_reserved(domain), atomic_load(&domain->quota.limit));
-    return strata_fail(STRATA_E_NO_MEMORY, 0, "strata_set_limit: %llu bytes asked, %llu of %llu are reserved",
+    return strata_fail(STRATA_E_NO_MEMORY, 0, "strata_set_limit: requested %llu bytes; %llu of %llu are reserved",
                        (unsigned long long)bytes, (unsigned long long)strata_domain_reserved(domain),
                        (unsigned long long)atomic_load(&domain->quota.limit));
 }

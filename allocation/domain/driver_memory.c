@@ -80,7 +80,7 @@ uint32_t strata_driver_memory_new(strata_domain_t *domain, uint64_t capture) {
     if (entry) return entry;
     strata_growing_serve();
     entry = take(memory, capture);
-    if (!entry) strata_fail(STRATA_E_LIMIT, 0, "graphs of one place allocate %d blocks, their most", MOST - 1);
+    if (!entry) strata_fail(STRATA_E_LIMIT, 0, "graphs of one place allocate %d blocks, the maximum", MOST - 1);
     return entry;
 }
 

@@ -66,5 +66,5 @@ strata_status_t strata_events_ensure(strata_events_t *events, uint32_t count) {
         strata_events_give(events, event);
     }
     if (claimed == THERE) return STRATA_OK;
-    return strata_fail(STRATA_E_LIMIT, 0, "%d events wait at once in one place", STRATA_EVENTS);
+    return strata_fail(STRATA_E_LIMIT, 0, "%d events are pending in one place, the maximum", STRATA_EVENTS);
 }

@@ -8,7 +8,7 @@ strata_status_t strata_group_refuse_paused(const strata_group_t *group) {
     char name[STRATA_GROUP_NAME];
     if (!strata_group_is_paused(group)) return STRATA_OK;
     const char *called = strata_group_name(group, name);
-    return strata_fail(STRATA_E_BUSY, 0, "%s%s is paused: it serves nothing until strata_resume()",
+    return strata_fail(STRATA_E_BUSY, 0, "%s%s is paused and serves no requests until strata_resume()",
                        *called ? "the pool " : "the memory outside pools", called);
 }
 

@@ -59,7 +59,8 @@ static void drop(strata_sent_t *self, uint32_t number) {
 
 static strata_status_t no_descriptor(void) {
     return strata_fail(STRATA_E_DEVICE, 0,
-                       "strata_export: no descriptor is left that would show who uses the block: raise ulimit -n");
+                       "strata_export: no file descriptor is left to track the block's users; raise ulimit "
+                       "-n");
 }
 
 static bool has_nodes(strata_sent_t *self) {
@@ -101,7 +102,8 @@ static strata_status_t lend(strata_sent_t *self, const strata_call_t *call, stra
     uint32_t number = node ? mark.number : add(self, call, record, ends[0]);
     strata_unlock(&self->lock);
     if (node) return *lease >= 0 ? STRATA_OK : no_descriptor();
-    if (number == 0) return strata_fail(STRATA_E_LIMIT, 0, "strata_export: %d blocks are sent, the most", STRATA_SENT_BLOCKS - 1);
+    if (number == 0)
+        return strata_fail(STRATA_E_LIMIT, 0, "strata_export: %d blocks are exported, the maximum", STRATA_SENT_BLOCKS - 1);
     strata_record_mark_sent(call, record, number);
     *lease = ends[1];
     ends[0] = ends[1] = -1;

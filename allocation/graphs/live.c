@@ -73,9 +73,10 @@ strata_status_t strata_graph_pool_live(strata_graph_pool_t *pool, strata_graph_b
     qsort(live->all, live->count, sizeof *live->all, by_address);
     if (collecting.supported) return STRATA_OK;
     strata_graph_blocks_delete(live);
-    return strata_fail(STRATA_E_UNSUPPORTED, 0,
-                       "a layer of this pool takes part in every request, or its cache serves at no given address: what was live "
-                       "cannot be set back");
+    return strata_fail(
+        STRATA_E_UNSUPPORTED, 0,
+        "a layer of this pool takes part in every request, or its cache cannot serve a given address: the live blocks cannot "
+        "be restored");
 }
 
 /* ---- compute the changes ---- */
@@ -112,8 +113,8 @@ static void compare(change_t *change, const strata_graph_blocks_t *then) {
 /* ---- check the changes ---- */
 
 static strata_status_t cannot_free(const strata_graph_block_t *block, const char *why) {
-    return strata_fail(STRATA_E_BUSY, 0, "the block of %zu bytes at %s, which was not live then, %s", block->block.size,
-                       strata_pointer_text(block->block.ptr).text, why);
+    return strata_fail(STRATA_E_BUSY, 0, "the block of %zu bytes at %s, which was not live at the checkpoint, %s",
+                       block->block.size, strata_pointer_text(block->block.ptr).text, why);
 }
 
 /* The free must remove the ref's only owner, and must not wait for a stream. A block that another thread
@@ -128,7 +129,7 @@ static strata_status_t check_free(const change_t *change, const strata_graph_blo
     (void)strata_call_unlock(&call);
     if (shared) return cannot_free(block, "has other owners");
     if (borrowed) return cannot_free(block, "is borrowed by other streams");
-    return used_up ? strata_fail(STRATA_E_LIMIT, 0, "a slot's generations are used up") : STRATA_OK;
+    return used_up ? strata_fail(STRATA_E_LIMIT, 0, "a slot's generations are exhausted") : STRATA_OK;
 }
 
 static bool is_to_be_freed(const change_t *change, const strata_record_t *record) {
@@ -144,12 +145,12 @@ static strata_status_t check_run(const change_t *change, const strata_slab_t *sl
         if (!free_now && !freed)
             return strata_fail(STRATA_E_BUSY, 0, "%s",
                                record->state == STRATA_RECORD_DEFERRED
-                                   ? "a block that was live then was freed, and waits for the work of other streams"
-                                   : "others use memory that was live then");
+                                   ? "a block that was live at the checkpoint was freed and is still in use by other streams"
+                                   : "memory that was live at the checkpoint is in use by others");
         if (record->ptr + record->size >= end) return STRATA_OK;
         if (record->next == 0) break;
     }
-    return strata_fail(STRATA_E_STALE, 0, "memory that was live then is no longer in one piece");
+    return strata_fail(STRATA_E_STALE, 0, "memory that was live at the checkpoint is no longer contiguous");
 }
 
 /* Returns the cache's block that contains an address, or NULL. `known`, if not NULL, is a block before it
@@ -166,7 +167,7 @@ static strata_status_t check_place(const change_t *change, const strata_stack_t 
     strata_layer_t *cache = server->cache;
     uint64_t address = address_of(block);
     *known = block_at(cache, *known, address);
-    if (!*known) return strata_fail(STRATA_E_STALE, 0, "memory that was live then has gone back to the device");
+    if (!*known) return strata_fail(STRATA_E_STALE, 0, "memory that was live at the checkpoint has gone back to the device");
     return check_run(change, &cache->stack->slab, *known, address + block->block.size);
 }
 
@@ -182,7 +183,7 @@ static strata_status_t check_makes(change_t *change) {
     strata_status_t status = STRATA_OK;
     strata_stack_lock(server);
     bool there = server->open && server->group == change->pool->group && is_served_by(server, &change->makes[change->entered]);
-    if (!there) status = strata_fail(STRATA_E_STALE, 0, "the stream's part of the pool has ended");
+    if (!there) status = strata_fail(STRATA_E_STALE, 0, "the stream's stack in the pool was closed");
     while (status == STRATA_OK && change->entered < change->make_count && is_served_by(server, &change->makes[change->entered])) {
         status = check_place(change, server, &change->makes[change->entered], &known);
         server->inside++;
@@ -221,7 +222,7 @@ static strata_status_t make_one(strata_graph_block_t *block) {
     }
     strata_stack_unlock(server);
     if (record) return STRATA_OK;
-    return strata_fail(STRATA_E_CORRUPT, 0, "the block of %zu bytes at %s could not be made live again", block->block.size,
+    return strata_fail(STRATA_E_CORRUPT, 0, "the block of %zu bytes at %s could not be restored", block->block.size,
                        strata_pointer_text(block->block.ptr).text);
 }
 

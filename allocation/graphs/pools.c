@@ -118,13 +118,13 @@ void strata_graph_pool_poll(strata_graph_pool_t *pool) {
 
 strata_status_t strata_graph_pool_open(strata_graph_pool_t *pool, uint64_t number, const strata_graph_window_t *window) {
     strata_domain_t *domain = pool->group->domain;
-    if (pool->open) return strata_fail(STRATA_E_BUSY, 0, "requests go to this pool already: it is ended before it begins again");
+    if (pool->open) return strata_fail(STRATA_E_BUSY, 0, "this pool is already open; end it before the next begin");
     strata_status_t status = strata_group_refuse_paused(pool->group);
     if (status != STRATA_OK) return status;
     if (atomic_load(&domain->captures->open) == STRATA_OPEN_GRAPHS)
-        return strata_fail(STRATA_E_LIMIT, 0, "%d pools of graphs have begun and not ended, the most", STRATA_OPEN_GRAPHS);
+        return strata_fail(STRATA_E_LIMIT, 0, "%d graph pools are open, the maximum", STRATA_OPEN_GRAPHS);
     if (!list_open(pool, number, window))
-        return strata_fail(STRATA_E_STALE, 0, "pool %#llx has ended: nothing kept it", (unsigned long long)number);
+        return strata_fail(STRATA_E_STALE, 0, "pool %#llx has ended, because nothing kept it", (unsigned long long)number);
     strata_captures_await_uncaptured();
     strata_graph_pool_poll(pool); /* completed frees serve this capture; nothing is polled inside it */
     tell_layers(pool, true);

@@ -52,7 +52,7 @@ strata_status_t strata_graphs_capture_of(strata_domain_t *domain, strata_stream_
     strata_status_t status = strata_domain_capture_of(domain, stream, &capture, id);
     if (status != STRATA_OK) return status;
     if (capture == STRATA_CAPTURE_INVALIDATED)
-        return strata_fail(STRATA_E_CAPTURE, 0, "the capture of this stream was broken: end it before the next request");
+        return strata_fail(STRATA_E_CAPTURE, 0, "the capture of this stream was invalidated; end it before the next request");
     if (capture != STRATA_CAPTURE_ACTIVE) *id = 0;
     return STRATA_OK;
 }
@@ -84,8 +84,8 @@ strata_status_t strata_graph_pool_begun_by(strata_graph_pool_t *pool, strata_str
 static strata_status_t fail_unannounced(void) {
     return strata_fail(
         STRATA_E_CAPTURE, 0,
-        "the stream is being captured, and no pool was begun for it in this place: the memory would be given to others while "
-        "the graph uses it; call strata_graph_pool_begin() before the capture, and strata_graph_pool_end() after it");
+        "the stream is being captured without an open pool in this place: the memory could be reused by others while the graph "
+        "uses it; call strata_graph_pool_begin() before the capture, and strata_graph_pool_end() after it");
 }
 
 strata_status_t strata_graphs_refuse_unannounced(const strata_stack_t *stack, strata_stream_t stream) {

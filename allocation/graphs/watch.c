@@ -114,5 +114,5 @@ strata_status_t strata_graph_pool_refuse_capturing(strata_graph_pool_t *pool) {
     if (status != STRATA_OK || (capture != STRATA_CAPTURE_ACTIVE && capture != STRATA_CAPTURE_INVALIDATED)) return status;
     /* The stream may now be in another capture. */
     if (known && id != known) return STRATA_OK;
-    return strata_fail(STRATA_E_CAPTURE, 0, "the capture goes on: end it first (cudaStreamEndCapture), then the pool");
+    return strata_fail(STRATA_E_CAPTURE, 0, "the capture is still open; end it first (cudaStreamEndCapture), then the pool");
 }

@@ -43,16 +43,16 @@ typedef struct bins_census {
 
 static strata_status_t count_block(const strata_bins_t *bins, const strata_slab_t *slab, uint32_t slot, uint32_t previous,
                                    uint32_t bin) {
-    if (slot >= slab->used) return strata_fail(STRATA_E_CORRUPT, 0, "bin %u has a link to slot %u, which is none", bin, slot);
+    if (slot >= slab->used) return strata_fail(STRATA_E_CORRUPT, 0, "bin %u has a link to slot %u, which is invalid", bin, slot);
     const strata_record_t *record = &slab->records[slot];
     if (record->state != STRATA_RECORD_FREE)
         return strata_fail(STRATA_E_CORRUPT, 0, "slot %u is in bin %u in state %u", slot, bin, record->state);
     if (!strata_slab_is_idle(slab, slot))
-        return strata_fail(STRATA_E_CORRUPT, 0, "slot %u is in bin %u, not by its bit", slot, bin);
+        return strata_fail(STRATA_E_CORRUPT, 0, "slot %u is in bin %u, but its bit is clear", slot, bin);
     if (record->bin_prev != previous)
         return strata_fail(STRATA_E_CORRUPT, 0, "slot %u in bin %u follows slot %u, not %u", slot, bin, record->bin_prev, previous);
     if (record->size == 0 || record->size % (1ull << bins->unit_shift) != 0)
-        return strata_fail(STRATA_E_CORRUPT, 0, "slot %u in bin %u has %llu bytes, which are no whole units", slot, bin,
+        return strata_fail(STRATA_E_CORRUPT, 0, "slot %u in bin %u has %llu bytes, not a multiple of the unit", slot, bin,
                            (unsigned long long)record->size);
     if (strata_bins_of(bins, record->size) != bin)
         return strata_fail(STRATA_E_CORRUPT, 0, "slot %u of %llu bytes is in bin %u, not %u", slot,
@@ -69,7 +69,7 @@ static strata_status_t count_bin(const strata_bins_t *bins, const strata_slab_t 
         if (status != STRATA_OK) return status;
         if (slot == bins->loose) return strata_fail(STRATA_E_CORRUPT, 0, "the loose slot %u is linked in bin %u", slot, bin);
         if (++census->count > most)
-            return strata_fail(STRATA_E_CORRUPT, 0, "the bins have more blocks than the %u that there are", most);
+            return strata_fail(STRATA_E_CORRUPT, 0, "the bins have more blocks than the %u that exist", most);
         census->bytes += slab->records[slot].size;
         previous = slot;
     }
@@ -93,7 +93,7 @@ static strata_status_t validate_bits(const strata_bins_t *bins) {
     for (uint32_t bin = 0; bin < STRATA_BINS; bin++) {
         bool marked = (bins->words[bin / 64] >> (bin % 64)) & 1;
         if (marked != (bins->heads[bin] != 0))
-            return strata_fail(STRATA_E_CORRUPT, 0, "bin %u begins with slot %u, its bit is %d", bin, bins->heads[bin], marked);
+            return strata_fail(STRATA_E_CORRUPT, 0, "bin %u begins with slot %u, but its bit is %d", bin, bins->heads[bin], marked);
     }
     for (uint32_t word = 0; word < 64; word++) {
         bool marked = (bins->summary >> word) & 1;
@@ -110,7 +110,7 @@ strata_status_t strata_bins_validate(const strata_bins_t *bins, const strata_sla
     for (uint32_t bin = 0; bin < STRATA_BINS && status == STRATA_OK; bin++) status = count_bin(bins, slab, bin, count, &census);
     if (status != STRATA_OK) return status;
     if (census.count != count || census.bytes != bytes)
-        return strata_fail(STRATA_E_CORRUPT, 0, "the bins have %u blocks of %llu bytes, there are %u of %llu", census.count,
+        return strata_fail(STRATA_E_CORRUPT, 0, "the bins have %u blocks of %llu bytes, but %u of %llu exist", census.count,
                            (unsigned long long)census.bytes, count, (unsigned long long)bytes);
     return STRATA_OK;
 }

@@ -63,6 +63,6 @@ uint32_t strata_buddy_give(strata_buddy_t *buddy, strata_slab_t *slab, uint32_t 
 strata_status_t strata_buddy_validate(const char *layer, const strata_buddy_t *buddy, const strata_slab_t *slab,
                                       const strata_pieces_tally_t *tally) {
     if (buddy->idle.count != tally->free_blocks || buddy->idle.bytes != tally->free_bytes)
-        return strata_fail(STRATA_E_CORRUPT, 0, "%s: the index does not have the free blocks", layer);
+        return strata_fail(STRATA_E_CORRUPT, 0, "%s: the index does not match the free blocks", layer);
     return strata_tree_validate(&buddy->idle, slab);
 }

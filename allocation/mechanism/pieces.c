@@ -50,7 +50,7 @@ strata_status_t strata_pieces_validate(const char *layer, const strata_slab_t *s
         const strata_record_t *block = strata_slab_record(slab, slot);
         if (block->ptr != at) return corrupt(layer, "a block does not begin where the one before it ends", slot);
         if (block->prev != previous) return corrupt(layer, "a block's link back is wrong", slot);
-        if (block->chunk != chunk) return corrupt(layer, "a block names another chunk", slot);
+        if (block->chunk != chunk) return corrupt(layer, "a block names the wrong chunk", slot);
         if (block->size == 0 || block->size > ptr + size - at) return corrupt(layer, "a block's size is wrong", slot);
         if (block->state == STRATA_RECORD_UNUSED) return corrupt(layer, "an unused slot is linked", slot);
         bool is_free = block->state == STRATA_RECORD_FREE;
@@ -65,5 +65,5 @@ strata_status_t strata_pieces_validate(const char *layer, const strata_slab_t *s
     if (at != ptr + size) return corrupt(layer, "the blocks do not fill their chunk", previous);
     bool bound = tally->bounds[1] == 0 || (is_bound(slab, tally->bounds[0], ptr) && is_bound(slab, tally->bounds[1], at) &&
                                            strata_slab_record(slab, tally->bounds[1])->prev == previous);
-    return bound ? STRATA_OK : corrupt(layer, "the bounds of a chunk's blocks are elsewhere", tally->bounds[1]);
+    return bound ? STRATA_OK : corrupt(layer, "the bounds of a chunk's blocks are wrong", tally->bounds[1]);
 }

@@ -155,11 +155,11 @@ strata_status_t strata_ranges_validate(const strata_ranges_t *ranges) {
         uint32_t next = 0, steps = 0;
         for (uint32_t node = ranges->root; node;) {
             const strata_range_t *range = at(ranges, node);
-            if (++steps > ranges->count) return corrupt("the tree is a circle", node);
+            if (++steps > ranges->count) return corrupt("the tree has a cycle", node);
             uint32_t children[] = {range->left, range->right};
             for (int i = 0; i < 2; i++)
                 if (children[i] && at(ranges, children[i])->priority > range->priority)
-                    return corrupt("a child stands above its parent", node);
+                    return corrupt("a child is above its parent", node);
             bool after = count == 0 || range->from >= end;
             if (after) next = node;
             node = after ? range->left : range->right;

@@ -207,9 +207,9 @@ typedef struct tree_walk {
 
 static strata_status_t descend(const strata_slab_t *slab, tree_walk_t *walk, uint32_t slot, uint32_t above) {
     while (slot) {
-        if (slot >= slab->used) return strata_fail(STRATA_E_CORRUPT, 0, "the tree has a link to slot %u, which is none", slot);
+        if (slot >= slab->used) return strata_fail(STRATA_E_CORRUPT, 0, "the tree has a link to slot %u, which is invalid", slot);
         if (above && priority(slot) >= priority(above))
-            return strata_fail(STRATA_E_CORRUPT, 0, "slot %u stands below slot %u in the tree against their priorities", slot,
+            return strata_fail(STRATA_E_CORRUPT, 0, "slot %u is below slot %u in the tree, contrary to their priorities", slot,
                                above);
         if (walk->depth == MOST_DEPTH)
             return strata_fail(STRATA_E_CORRUPT, 0, "the tree is more than %d deep at slot %u", MOST_DEPTH, slot);
@@ -225,7 +225,8 @@ static strata_status_t visit(const strata_tree_t *tree, const strata_slab_t *sla
     const strata_record_t *record = &slab->records[slot];
     if (record->state != STRATA_RECORD_FREE)
         return strata_fail(STRATA_E_CORRUPT, 0, "slot %u is in the tree in state %u", slot, record->state);
-    if (!strata_slab_is_idle(slab, slot)) return strata_fail(STRATA_E_CORRUPT, 0, "slot %u is in the tree, not by its bit", slot);
+    if (!strata_slab_is_idle(slab, slot))
+        return strata_fail(STRATA_E_CORRUPT, 0, "slot %u is in the tree, but its bit is clear", slot);
     if (strata_tree_class(record->size) != class)
         return strata_fail(STRATA_E_CORRUPT, 0, "slot %u of %llu bytes is in class %u of the tree, not %u", slot,
                            (unsigned long long)record->size, class, strata_tree_class(record->size));
@@ -248,13 +249,13 @@ static strata_status_t validate_class(const strata_tree_t *tree, const strata_sl
     }
     bool marked = tree->words[class / 64] >> (class % 64) & 1;
     if (status != STRATA_OK || marked == (tree->roots[class] != 0)) return status;
-    return strata_fail(STRATA_E_CORRUPT, 0, "class %u of the tree begins with slot %u, its bit is %d", class, tree->roots[class],
-                       marked);
+    return strata_fail(STRATA_E_CORRUPT, 0, "class %u of the tree begins with slot %u, but its bit is %d", class,
+                       tree->roots[class], marked);
 }
 
 static strata_status_t validate_only(const strata_tree_t *tree, const strata_slab_t *slab, tree_walk_t *walk) {
     if (tree->only >= slab->used)
-        return strata_fail(STRATA_E_CORRUPT, 0, "the tree's one block has slot %u, which is none", tree->only);
+        return strata_fail(STRATA_E_CORRUPT, 0, "the tree's one block has slot %u, which is invalid", tree->only);
     return visit(tree, slab, walk, tree->only, strata_tree_class(slab->records[tree->only].size));
 }
 
@@ -271,7 +272,7 @@ strata_status_t strata_tree_validate(const strata_tree_t *tree, const strata_sla
             return strata_fail(STRATA_E_CORRUPT, 0, "the tree's bit of word %u is %d", word, marked);
     }
     if (walk.count != tree->count || walk.bytes != tree->bytes)
-        return strata_fail(STRATA_E_CORRUPT, 0, "the tree counts %u blocks of %llu bytes, it has %u of %llu", tree->count,
+        return strata_fail(STRATA_E_CORRUPT, 0, "the tree counts %u blocks of %llu bytes, but has %u of %llu", tree->count,
                            (unsigned long long)tree->bytes, walk.count, (unsigned long long)walk.bytes);
     return STRATA_OK;
 }

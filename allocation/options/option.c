@@ -57,8 +57,8 @@ static strata_status_t parse_count(const char *text, uint64_t *value) {
     for (; *at >= '0' && *at <= '9'; at++)
         fits = fits && strata_multiply(count, 10, &count) && strata_add(count, (uint64_t)(*at - '0'), &count);
     if (*at || at == text)
-        return strata_fail(STRATA_E_STRATEGY, 0, "\"%.*s\" is no count; write a whole number, as in 12", SHOWN, text);
-    if (!fits) return strata_fail(STRATA_E_STRATEGY, 0, "\"%.*s\" does not fit into 64 bits; write a smaller number", SHOWN, text);
+        return strata_fail(STRATA_E_STRATEGY, 0, "\"%.*s\" is not a count; write a whole number, as in 12", SHOWN, text);
+    if (!fits) return strata_fail(STRATA_E_STRATEGY, 0, "\"%.*s\" does not fit in 64 bits; write a smaller number", SHOWN, text);
     *value = count;
     return STRATA_OK;
 }
@@ -72,7 +72,7 @@ static strata_status_t parse_fraction(const char *text, uint64_t *billionths) {
     bool percent = strcmp(end, "%") == 0, form = whole > 0 && (*end == '\0' || percent);
     if (!form || whole > 6 || decimals > 9)
         return strata_fail(STRATA_E_STRATEGY, 0,
-                           "\"%.*s\" is no fraction; write a number such as 0.8 or 80%%, with at most 9 digits "
+                           "\"%.*s\" is not a fraction; write a number such as 0.8 or 80%%, with at most 9 digits "
                            "after the point",
                            SHOWN, text);
     for (size_t i = 0; i < whole; i++) value = value * 10 + (uint64_t)(text[i] - '0');
@@ -157,8 +157,9 @@ static strata_status_t set_choice(const strata_option_row_t *row, void *at, cons
         snprintf(all + length, sizeof all - length, "%s%s", i == 0 ? "" : i + 1 == count ? " or " : ", ", words.names[i]);
     }
     if (nearest)
-        return strata_fail(STRATA_E_STRATEGY, 0, "\"%.*s\" is no choice; write %s (the choices are %s)", SHOWN, text, nearest, all);
-    return strata_fail(STRATA_E_STRATEGY, 0, "\"%.*s\" is no choice; write %s", SHOWN, text, all);
+        return strata_fail(STRATA_E_STRATEGY, 0, "\"%.*s\" is not a valid choice; write %s (the choices are %s)", SHOWN, text,
+                           nearest, all);
+    return strata_fail(STRATA_E_STRATEGY, 0, "\"%.*s\" is not a valid choice; write %s", SHOWN, text, all);
 }
 
 static bool is_shown(const char *text) {
@@ -176,8 +177,9 @@ static strata_status_t set_text(char *at, const char *text) {
     size_t length = strlen(text);
     while (length > 0 && text[length - 1] == ' ') length--;
     if (length == 0 || length >= STRATA_OPTION_TEXT_BYTES || !is_shown(text))
-        return strata_fail(STRATA_E_STRATEGY, 0, "\"%.*s\" is no text; write 1 to %d bytes of UTF-8 without control characters",
-                           SHOWN, text, STRATA_OPTION_TEXT_BYTES - 1);
+        return strata_fail(STRATA_E_STRATEGY, 0,
+                           "\"%.*s\" is not a valid text; write 1 to %d bytes of UTF-8 without control characters", SHOWN, text,
+                           STRATA_OPTION_TEXT_BYTES - 1);
     memcpy(at, text, length);
     at[length] = '\0';
     return STRATA_OK;
@@ -242,8 +244,8 @@ strata_status_t strata_option_check_wants(const strata_option_row_t *rows, const
         const char *value = wants->value + any_but;
         if (has_value(row, options, row->default_text) || has_value(other, options, value) != any_but) continue;
         *option = wants->name;
-        return strata_fail(STRATA_E_STRATEGY, 0, "it does nothing where %s is%s %s; write another %s beside it, or take %s out",
-                           wants->other, any_but ? "" : " not", value, wants->other, wants->name);
+        return strata_fail(STRATA_E_STRATEGY, 0, "it has no effect where %s is%s %s; change %s, or remove %s", wants->other,
+                           any_but ? "" : " not", value, wants->other, wants->name);
     }
     return STRATA_OK;
 }

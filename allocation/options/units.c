@@ -31,8 +31,8 @@ static const measure_t time_measure = {"time", "nanoseconds", "never", "0, 20us,
 enum { FRACTION_DIGITS = 18, SHOWN = 40 };
 
 static strata_status_t wrong(const measure_t *measure, const char *text, const char *why) {
-    return strata_fail(STRATA_E_STRATEGY, 0, "\"%.*s\" is no %s%s%s; write %s", SHOWN, text, measure->what, *why ? ": " : "", why,
-                       measure->example);
+    return strata_fail(STRATA_E_STRATEGY, 0, "\"%.*s\" is not a %s%s%s; write %s", SHOWN, text, measure->what, *why ? ": " : "",
+                       why, measure->example);
 }
 
 /* Maps words that users write for an existing unit: another case, powers of ten, long names. */
@@ -61,9 +61,9 @@ static strata_status_t wrong_unit(const measure_t *measure, const char *text, si
                            (int)number, text, measure->units[1].name);
     const char *meant = meant_unit(measure, unit);
     if (!meant)
-        return strata_fail(STRATA_E_STRATEGY, 0, "\"%.*s\": there is no unit \"%.*s\"; write one of %s", SHOWN, text, SHOWN, unit,
+        return strata_fail(STRATA_E_STRATEGY, 0, "\"%.*s\": unknown unit \"%.*s\"; write one of %s", SHOWN, text, SHOWN, unit,
                            names);
-    return strata_fail(STRATA_E_STRATEGY, 0, "\"%.*s\": there is no unit \"%.*s\"; write %.*s%s", SHOWN, text, SHOWN, unit,
+    return strata_fail(STRATA_E_STRATEGY, 0, "\"%.*s\": unknown unit \"%.*s\"; write %.*s%s", SHOWN, text, SHOWN, unit,
                        number < SHOWN ? (int)number : SHOWN, text, meant);
 }
 
@@ -112,7 +112,7 @@ static strata_status_t parse(const measure_t *measure, const char *text, uint64_
     uint64_t bytes;
     if (!number.fits || !strata_multiply(number.whole, factor, &bytes) ||
         !strata_add(bytes, (uint64_t)(part / number.scale), &bytes) || bytes == UINT64_MAX)
-        return wrong(measure, text, "it does not fit into 64 bits");
+        return wrong(measure, text, "it does not fit in 64 bits");
     char why[64];
     snprintf(why, sizeof why, "it is not a whole number of %s", measure->whole);
     /* 13.7GiB is not a whole number of bytes, but users write it. So the fraction of a byte is dropped. */

@@ -41,7 +41,7 @@ static _Thread_local uint32_t holds;
 
 strata_status_t strata_set_log(strata_log_fn log, void *context, strata_log_level_t level) {
     if ((int)level < STRATA_LOG_NOTHING || level > STRATA_LOG_DEBUG)
-        return strata_fail(STRATA_E_INVALID, 0, "there is no level %d", (int)level);
+        return strata_fail(STRATA_E_INVALID, 0, "unknown log level %d", (int)level);
     pthread_mutex_lock(&mutex);
     function = log;
     function_context = context;
@@ -139,6 +139,6 @@ void strata_log_flush(void) {
     for (uint32_t i = 0; i < count && i < NOTED; i++) tell_note(&copies[i]);
     if (count <= NOTED) return;
     char text[LETTERS];
-    snprintf(text, sizeof text, "and %u messages more of the same call", (unsigned)(count - NOTED));
+    snprintf(text, sizeof text, "and %u more messages of the same call", (unsigned)(count - NOTED));
     tell(STRATA_LOG_INFO, text, false);
 }

@@ -33,11 +33,11 @@ bool strata_log_is_telling(void);
 #define STRATA_LOG_NOTES(X)                                                                                                        \
     X(GREW, STRATA_LOG_INFO, "got % from the device, % reserved")                                                                  \
     X(SHRANK, STRATA_LOG_INFO, "gave % back to the device, % reserved")                                                            \
-    X(CLIMBED, STRATA_LOG_INFO, "climbed the ladder for %, % reserved")                                                            \
-    X(POLLED, STRATA_LOG_DEBUG, "the ladder's polling gave %, % reserved")                                                         \
-    X(WAITED, STRATA_LOG_DEBUG, "the ladder's waiting gave %, % reserved")                                                         \
-    X(RELEASED, STRATA_LOG_DEBUG, "the ladder's releasing gave %, % reserved")                                                     \
-    X(CALLED, STRATA_LOG_DEBUG, "the ladder's callbacks gave %, % reserved")
+    X(CLIMBED, STRATA_LOG_INFO, "ran out-of-memory recovery for %, % reserved")                                                    \
+    X(POLLED, STRATA_LOG_DEBUG, "recovery: polling reclaimed %, % reserved")                                                       \
+    X(WAITED, STRATA_LOG_DEBUG, "recovery: waiting reclaimed %, % reserved")                                                       \
+    X(RELEASED, STRATA_LOG_DEBUG, "recovery: releasing reclaimed %, % reserved")                                                   \
+    X(CALLED, STRATA_LOG_DEBUG, "recovery: callbacks reclaimed %, % reserved")
 typedef enum strata_log_note {
 #define STRATA_LOG_NOTE_ENUM(name, level, text) STRATA_LOG_##name,
     STRATA_LOG_NOTES(STRATA_LOG_NOTE_ENUM)

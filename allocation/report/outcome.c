@@ -21,8 +21,8 @@ strata_status_t strata_refuse_by_bound(const strata_layer_t *layer, const strata
         request,
         (strata_refusal_t){
             .by = STRATA_REFUSED_BY_BOUND, .asked = asked, .used = used, .limit = limit, .layer = layer->number, .option = option});
-    return strata_fail(STRATA_E_NO_MEMORY, 0, "%s.%s: %llu bytes beside %llu are above the %llu allowed", layer->type->name, option,
-                       (unsigned long long)asked, (unsigned long long)used, (unsigned long long)limit);
+    return strata_fail(STRATA_E_NO_MEMORY, 0, "%s.%s: requested %llu bytes with %llu in use, above the limit of %llu",
+                       layer->type->name, option, (unsigned long long)asked, (unsigned long long)used, (unsigned long long)limit);
 }
 
 void strata_refused_piece(const strata_request_t *request, uint64_t whole, uint64_t got) {

@@ -205,14 +205,14 @@ static strata_status_t make_room(strata_directory_t *directory, uint64_t leaves,
 }
 
 static strata_status_t refuse(const strata_directory_t *directory) {
-    return strata_fail(STRATA_E_LIMIT, 0, "free by pointer covers all the %llu MiB that it can",
+    return strata_fail(STRATA_E_LIMIT, 0, "free by pointer covers %llu MiB, the maximum",
                        ((unsigned long long)directory->capacity - 1) << (STRATA_DIRECTORY_GRANULE_SHIFT - 20));
 }
 
 strata_status_t strata_directory_cover(strata_directory_t *directory, uint64_t address, uint64_t size) {
     granules_t granules;
     if (!granules_of(address, size, &granules) || granules.end - granules.first > directory->capacity)
-        return strata_fail(STRATA_E_LIMIT, 0, "%llu bytes at 0x%llx are no range that free by pointer can cover",
+        return strata_fail(STRATA_E_LIMIT, 0, "%llu bytes at 0x%llx are outside the range that free by pointer can cover",
                            (unsigned long long)size, (unsigned long long)address);
     for (;;) {
         strata_lock(&directory->lock);
@@ -314,7 +314,7 @@ static strata_status_t validate_free_list(const strata_directory_t *directory) {
         if (status != STRATA_OK) return status;
         leaf = directory->leaves[leaf].next;
     }
-    if (leaf != 0) return strata_fail(STRATA_E_CORRUPT, 0, "the free list of the directory goes on at leaf %u after all", leaf);
+    if (leaf != 0) return strata_fail(STRATA_E_CORRUPT, 0, "the free list of the directory continues at leaf %u after all", leaf);
     return STRATA_OK;
 }
 
@@ -338,7 +338,7 @@ static strata_status_t validate_page(const strata_directory_t *directory, const 
     }
     *links += found;
     if (found == inner->covered[page]) return STRATA_OK;
-    return strata_fail(STRATA_E_CORRUPT, 0, "page %u of inner node %llu of the directory counts %u links, it has %u", page,
+    return strata_fail(STRATA_E_CORRUPT, 0, "page %u of inner node %llu of the directory counts %u links, but has %u", page,
                        (unsigned long long)inner->index, inner->covered[page], found);
 }
 
@@ -365,12 +365,12 @@ static strata_status_t validate_all(const strata_directory_t *directory) {
         return strata_fail(STRATA_E_CORRUPT, 0, "the directory uses %u of %u leaves", directory->used, room_now(directory));
     for (uint32_t leaf = 1; leaf < directory->used; leaf++) free_leaves += directory->leaves[leaf].covers == 0;
     if (free_leaves != directory->free_count)
-        return strata_fail(STRATA_E_CORRUPT, 0, "the directory counts %u free leaves, it has %u", directory->free_count,
+        return strata_fail(STRATA_E_CORRUPT, 0, "the directory counts %u free leaves, but has %u", directory->free_count,
                            free_leaves);
     strata_status_t status = validate_links(directory, &links);
     if (status != STRATA_OK) return status;
     if (links != directory->used - 1 - free_leaves)
-        return strata_fail(STRATA_E_CORRUPT, 0, "the directory leads to %u leaves, %u are covered", links,
+        return strata_fail(STRATA_E_CORRUPT, 0, "the directory leads to %u leaves, but %u are covered", links,
                            directory->used - 1 - free_leaves);
     status = validate_near(directory);
     return status == STRATA_OK ? validate_free_list(directory) : status;

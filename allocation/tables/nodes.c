@@ -74,6 +74,6 @@ strata_status_t strata_nodes_validate(const strata_nodes_t *nodes) {
         node = next_of(nodes, node);
     }
     if (node != 0)
-        return strata_fail(STRATA_E_CORRUPT, 0, "the free list of the nodes goes on at %u after all %u", node, nodes->unused);
+        return strata_fail(STRATA_E_CORRUPT, 0, "the free list of the nodes continues at %u after all %u", node, nodes->unused);
     return STRATA_OK;
 }

@@ -80,7 +80,8 @@ strata_status_t strata_order_validate(const strata_order_t *order) {
         if (node >= order->nodes->used || ++count > order->count)
             return strata_fail(STRATA_E_CORRUPT, 0, "the order has more nodes than were added: it breaks at %u", node);
         const strata_order_link_t *own = strata_order_link(order, node);
-        if (last && !before(last, &own->key)) return strata_fail(STRATA_E_CORRUPT, 0, "the order does not rise at node %u", node);
+        if (last && !before(last, &own->key))
+            return strata_fail(STRATA_E_CORRUPT, 0, "the order does not increase at node %u", node);
         last = &own->key;
         for (uint32_t i = 0; i < levels_of(node); i++) {
             if (due[i] != node) return strata_fail(STRATA_E_CORRUPT, 0, "the order misses node %u in level %u", node, i);
@@ -88,7 +89,7 @@ strata_status_t strata_order_validate(const strata_order_t *order) {
         }
     }
     for (uint32_t i = 1; i < STRATA_ORDER_LEVELS; i++)
-        if (due[i]) return strata_fail(STRATA_E_CORRUPT, 0, "the order goes on at node %u in level %u", due[i], i);
+        if (due[i]) return strata_fail(STRATA_E_CORRUPT, 0, "the order continues at node %u in level %u", due[i], i);
     return count == order->count ? STRATA_OK
                                  : strata_fail(STRATA_E_CORRUPT, 0, "the order has %u of %u nodes", count, order->count);
 }

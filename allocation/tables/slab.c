@@ -51,7 +51,10 @@ void strata_slab_destroy(strata_slab_t *slab) {
 }
 
 strata_status_t strata_slab_reserve(const strata_slab_t *slab, uint64_t slots) {
-    if (slots > slab->capacity) return strata_fail(STRATA_E_LIMIT, 0, "a stack holds %u blocks, the maximum", slab->capacity);
+    if (slots > slab->capacity)
+        return strata_fail(STRATA_E_LIMIT, 0,
+                           "too many blocks: this stack has %u, the maximum; free some, or use more streams or pools",
+                           slab->capacity);
     strata_status_t status = strata_growing_grow(&slab->record_range, slots * sizeof(strata_record_t));
     return status == STRATA_OK ? strata_growing_grow(&slab->idle_range, bits_of(slots)) : status;
 }
@@ -99,14 +102,14 @@ typedef struct slab_census {
 static strata_status_t count_record(const strata_slab_t *slab, uint32_t slot, slab_census_t *census) {
     const strata_record_t *record = &slab->records[slot];
     if (record->home != slab->home)
-        return strata_fail(STRATA_E_CORRUPT, 0, "slot %u says it is of slab %u, not %u", slot, record->home, slab->home);
+        return strata_fail(STRATA_E_CORRUPT, 0, "slot %u belongs to slab %u, not %u", slot, record->home, slab->home);
     if (record->state > STRATA_RECORD_CHUNK)
-        return strata_fail(STRATA_E_CORRUPT, 0, "slot %u has the state %u, which is none", slot, record->state);
+        return strata_fail(STRATA_E_CORRUPT, 0, "slot %u has the invalid state %u", slot, record->state);
     if (record->generation < slab->first_generation || record->generation > STRATA_GENERATION_LAST)
-        return strata_fail(STRATA_E_CORRUPT, 0, "slot %u has generation %u, the slab began at %u", slot, record->generation,
+        return strata_fail(STRATA_E_CORRUPT, 0, "slot %u has generation %u, but the slab began at %u", slot, record->generation,
                            slab->first_generation);
     if (strata_slab_is_idle(slab, slot) && record->state != STRATA_RECORD_FREE)
-        return strata_fail(STRATA_E_CORRUPT, 0, "slot %u is noted as idle in state %u", slot, record->state);
+        return strata_fail(STRATA_E_CORRUPT, 0, "slot %u is marked idle in state %u", slot, record->state);
     bool spent = record->generation == STRATA_GENERATION_LAST;
     if (spent && record->state == STRATA_RECORD_LIVE)
         return strata_fail(STRATA_E_CORRUPT, 0, "slot %u is live in its last generation, which no ref can name", slot);
@@ -133,7 +136,7 @@ static strata_status_t validate_free_list(const strata_slab_t *slab) {
         slot = record->next;
     }
     if (slot != 0)
-        return strata_fail(STRATA_E_CORRUPT, 0, "the free list of the slab goes on at slot %u after all %u", slot, slab->unused);
+        return strata_fail(STRATA_E_CORRUPT, 0, "the free list of the slab continues at slot %u after all %u", slot, slab->unused);
     return STRATA_OK;
 }
 
@@ -141,17 +144,17 @@ strata_status_t strata_slab_validate(const strata_slab_t *slab) {
     slab_census_t census = {0, 0};
     uint32_t most = slots_in(strata_growing_most(&slab->record_range), strata_growing_most(&slab->idle_range));
     if (slab->used == 0 || slab->used > slab->room || slab->room > room_now(slab) || slab->capacity > most)
-        return strata_fail(STRATA_E_CORRUPT, 0, "the slab uses %u of %u slots, there is room for %u of %u", slab->used, slab->room,
+        return strata_fail(STRATA_E_CORRUPT, 0, "the slab uses %u of %u slots, but has room for %u of %u", slab->used, slab->room,
                            room_now(slab), slab->capacity);
     if (slab->records[0].state != STRATA_RECORD_LIVE)
         return strata_fail(STRATA_E_CORRUPT, 0, "the sentinel of the slab has the state %u", slab->records[0].state);
-    if (strata_slab_is_idle(slab, 0)) return strata_fail(STRATA_E_CORRUPT, 0, "the sentinel of the slab is noted as idle");
+    if (strata_slab_is_idle(slab, 0)) return strata_fail(STRATA_E_CORRUPT, 0, "the sentinel of the slab is marked idle");
     for (uint32_t slot = 1; slot < slab->used; slot++) {
         strata_status_t status = count_record(slab, slot, &census);
         if (status != STRATA_OK) return status;
     }
     if (census.unused != slab->unused || census.retired != slab->retired)
-        return strata_fail(STRATA_E_CORRUPT, 0, "the slab counts %u unused and %u retired slots, it has %u and %u", slab->unused,
+        return strata_fail(STRATA_E_CORRUPT, 0, "the slab counts %u unused and %u retired slots, but has %u and %u", slab->unused,
                            slab->retired, census.unused, census.retired);
     if (slab->used < slab->room &&
         (slab->records[slab->used].home | slab->records[slab->used].state | strata_slab_is_idle(slab, slab->used)) != 0)

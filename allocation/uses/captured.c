@@ -10,7 +10,7 @@ strata_status_t strata_domain_refuse_captured(strata_domain_t *domain, strata_st
     strata_status_t status = strata_device_capture_status(domain->device, stream, &capture, &id);
     if (status != STRATA_OK || capture == STRATA_CAPTURE_NONE) return status;
     return strata_fail(STRATA_E_CAPTURE, 0,
-                       "the stream is being captured: what the allocator did there would be a part of the graph");
+                       "the stream is being captured, so the allocator's calls would become part of the graph");
 }
 
 strata_status_t strata_domain_fill(strata_domain_t *domain, uint64_t address, uint8_t byte, uint64_t size, strata_stream_t stream) {

@@ -16,12 +16,13 @@ static strata_status_t validate_block(const strata_uses_t *uses, const char *lay
     const strata_use_t *block = strata_use_at(uses, head);
     uint32_t left = 0, steps = 0;
     if (block->record && (block->record->state != STRATA_RECORD_DEFERRED || block->record->borrows != head))
-        return corrupt(layer, "a block that waits is not freed, or waits for nobody");
+        return corrupt(layer, "a pending block is not freed, or has no use");
     for (uint32_t node = head; node; node = strata_use_at(uses, node)->next) {
         if (node >= uses->nodes.used || ++steps > uses->nodes.used) return corrupt(layer, "a block's list of uses is broken");
         const strata_use_t *use = strata_use_at(uses, node);
         if (use->head != head) return corrupt(layer, "two blocks wait for one use");
-        if (use->state != STRATA_USE_WAITING && use->state != STRATA_USE_PASSED) return corrupt(layer, "a block waits for nobody");
+        if (use->state != STRATA_USE_WAITING && use->state != STRATA_USE_PASSED)
+            return corrupt(layer, "a block waits without a use");
         if (use->state != STRATA_USE_WAITING) continue;
         left++;
         if (!use->event && strata_user_at(&uses->users, use->user)->state != STRATA_USER_GONE)
@@ -30,7 +31,7 @@ static strata_status_t validate_block(const strata_uses_t *uses, const char *lay
     tally->waiting += left;
     tally->bytes += block->bytes;
     if (!block->record) tally->reduced += block->reduced;
-    if (left == 0 || left != block->left || !block->counted || block->lost) return corrupt(layer, "a block waits for nobody");
+    if (left == 0 || left != block->left || !block->counted || block->lost) return corrupt(layer, "a block waits without a use");
     return STRATA_OK;
 }
 
@@ -56,7 +57,7 @@ static strata_status_t validate_queue(const strata_uses_t *uses, const char *lay
         if (node >= uses->nodes.used || ++tally->queued > uses->nodes.used)
             return corrupt(layer, "a stream's list of uses is broken");
         const strata_use_t *use = strata_use_at(uses, node);
-        if (use->user != user || use->state != STRATA_USE_WAITING) return corrupt(layer, "a stream has a use that is not its own");
+        if (use->user != user || use->state != STRATA_USE_WAITING) return corrupt(layer, "a stream has a use of another stream");
         last = node;
     }
     return last && last == strata_user_at(&uses->users, user)->last ? STRATA_OK
@@ -69,12 +70,12 @@ static strata_status_t validate_queues(const strata_uses_t *uses, const char *la
     for (uint32_t user = uses->first_awaited; user; user = strata_user_at(&uses->users, user)->next_awaited) {
         if (user >= uses->users.nodes.used || ++count > uses->users.nodes.used ||
             strata_user_at(&uses->users, user)->prev_awaited != last)
-            return corrupt(layer, "the list of streams that are waited for is broken");
+            return corrupt(layer, "the list of awaited streams is broken");
         strata_status_t status = validate_queue(uses, layer, user, tally);
         if (status != STRATA_OK) return status;
         last = user;
     }
-    if (last != uses->last_awaited) return corrupt(layer, "the end of the list of streams that are waited for is wrong");
+    if (last != uses->last_awaited) return corrupt(layer, "the end of the list of awaited streams is wrong");
     return uses->mode == STRATA_USES_BY_BLOCK || tally->queued + uses->on_host >= tally->waiting
                ? STRATA_OK
                : corrupt(layer, "a stream does not have the uses that blocks wait for");

@@ -15,7 +15,8 @@ enum { LOOKS = 64, ANSWERS = 8 }; /* blocks that one poll examines; streams whos
 
 strata_status_t strata_uses_check_reuse(bool reuse, strata_place_kind_t place) {
     if (!reuse || !strata_place_is_ownerless(place)) return STRATA_OK;
-    return strata_fail(STRATA_E_STRATEGY, 0, "no graph's pool is in %s memory, so nothing is lent inside a capture; take it out",
+    return strata_fail(STRATA_E_STRATEGY, 0,
+                       "graph pools are never in %s memory, so no block is borrowed inside a capture; remove it",
                        strata_place_name(place));
 }
 

@@ -133,7 +133,7 @@ bool strata_last_users_wait(strata_last_users_t *last, strata_domain_t *domain, 
     uint64_t frees = last->frees;
     bool each = strata_domain_may_capture(domain);
     bool done = each ? wait_for_each(last, domain, call) : wait_for_all(domain, call);
-    if (each && !done) (void)strata_fail(STRATA_E_CAPTURE, 0, "a stream may be being captured: its device is not waited for");
+    if (each && !done) (void)strata_fail(STRATA_E_CAPTURE, 0, "a stream may be in a capture, so its device is not waited for");
     if (!done || frees <= last->waited) return done;
     last->waited = frees;
     let_go_of_waited(last);
@@ -157,7 +157,7 @@ strata_status_t strata_last_users_validate(strata_last_users_t *last) {
             return strata_fail(STRATA_E_CORRUPT, 0, "the list of streams that marks may name is broken");
         const strata_user_t *user = strata_user_at(&last->users, node);
         if (user->state != STRATA_USER_GONE || user->count <= last->waited || user->count > last->frees)
-            return strata_fail(STRATA_E_CORRUPT, 0, "a stream that marks do not name is kept for them");
+            return strata_fail(STRATA_E_CORRUPT, 0, "a stream is kept although no mark names it");
         end = node;
     }
     if (end != last->last_gone)

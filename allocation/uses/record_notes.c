@@ -55,8 +55,7 @@ static strata_status_t grow_table(strata_stack_t *home, uint32_t slot) {
     if (status != STRATA_OK || !made) return status;
     size_t needed = ((size_t)slot + 1) * sizeof(strata_record_notes_t);
     if (needed > strata_growing_most(&range))
-        return strata_fail(STRATA_E_LIMIT, 0, "the host has room to share the first %u blocks of a stack alone",
-                           entries_in(&range));
+        return strata_fail(STRATA_E_LIMIT, 0, "the host has room to share only the first %u blocks of a stack", entries_in(&range));
     status = strata_growing_grow(&range, needed);
     strata_stack_take(home);
     if (home->record_notes == range.memory) home->record_notes_count = entries_in(&range);
@@ -131,7 +130,7 @@ static strata_status_t ensure_entry(strata_call_t *call, const strata_record_t *
     strata_status_t status = make_entry(home, slot);
     strata_call_lock(call, opened);
     if (status != STRATA_OK || record->generation == generation) return status;
-    return strata_fail(STRATA_E_STALE, 0, "the block was freed while it was retained");
+    return strata_fail(STRATA_E_STALE, 0, "the block was freed while it was being retained");
 }
 
 strata_status_t strata_record_ready_notes(strata_call_t *call, strata_record_t *record) {

@@ -68,7 +68,7 @@ uint32_t strata_users_make(strata_users_t *users, strata_stream_t stream) {
     if (node) return node;
     node = strata_nodes_take(&users->nodes);
     if (node == 0) {
-        strata_fail(STRATA_E_LIMIT, 0, "%d streams use the blocks of one layer at a time, the maximum", STRATA_USERS - 1);
+        strata_fail(STRATA_E_LIMIT, 0, "%d streams use blocks of one layer at the same time, the maximum", STRATA_USERS - 1);
         return 0;
     }
     strata_user_t *user = strata_user_at(users, node);
@@ -158,6 +158,6 @@ strata_status_t strata_users_validate(strata_users_t *users) {
             status = strata_fail(STRATA_E_CORRUPT, 0, "a stream's entry %u is not found by its handle", node);
     }
     if (status != STRATA_OK || (named == users->index.count && of_threads == listed)) return status;
-    return strata_fail(STRATA_E_CORRUPT, 0, "the streams' index counts %u entries and %u of threads, there are %u and %u",
+    return strata_fail(STRATA_E_CORRUPT, 0, "the streams' index counts %u entries and %u of threads, but there are %u and %u",
                        users->index.count, listed, named, of_threads);
 }

@@ -135,7 +135,7 @@ strata_status_t strata_uses_note_now(strata_uses_t *uses, strata_record_t *recor
     uint32_t user = stale ? 0 : strata_uses_user(uses, stream), node = user ? note_use(uses, &record->borrows, user, false) : 0;
     if (node) return mark_now(uses, record, node, event);
     strata_events_give(uses->users.events, event);
-    return stale ? strata_fail(STRATA_E_STALE, 0, "the block was freed while its borrow was noted") : STRATA_E_LIMIT;
+    return stale ? strata_fail(STRATA_E_STALE, 0, "the block was freed while its borrow was being recorded") : STRATA_E_LIMIT;
 }
 
 /* ---- free ---- */

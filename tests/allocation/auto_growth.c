@@ -149,7 +149,7 @@ TEST(auto_growth, validate_finds_other_pools_than_the_options_say) {
            bench_open_cache(&bench, 0, (const char *const[]){"chunk_size=1MiB", "warm_up_steps=1", NULL}));
     auto_growth_t *layer = (auto_growth_t *)bench.stack->top;
     EXPECT_FOUND(layer->first_up_to, 4096);
-    EXPECT_CONTAINS(strata_last_error()->text, "the chunks are not divided as the options say");
+    EXPECT_CONTAINS(strata_last_error()->text, "the chunks are not divided as the options require");
 }
 
 TEST(auto_growth, validate_finds_planted_faults_by_address) { finds_planted_faults("order=address"); }

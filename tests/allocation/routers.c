@@ -89,7 +89,7 @@ TEST(fallback, all_without_memory_is_out_of_memory) {
         .struct_size = sizeof request, .size = 4096, .alignment = 256, .call = &call, .flags = STRATA_NO_RETRY};
     EXPECT_STATUS(STRATA_E_NO_MEMORY, strata_layer_allocate(bench.stack->top, &request, &record));
     EXPECT_EQ(test_source_calls() - asked, 3);
-    EXPECT_CONTAINS(strata_last_error()->text, "none of 3 stacks has 4096 bytes");
+    EXPECT_CONTAINS(strata_last_error()->text, "none of the 3 stacks can serve 4096 bytes");
     test_source_fail(0, false, STRATA_OK);
 }
 

@@ -326,7 +326,7 @@ static void expect_refused(const char *text, const char *why) {
 
 TEST(async_pool, options_that_do_not_fit_are_refused) {
     expect_refused("version: 1\nstack:\n  - cuda_malloc_async: {max_size: 1GiB}\n", "write pool: own beside it");
-    expect_refused("version: 1\nstack:\n  - system\nplaces:\n  pinned:\n    - cuda_malloc_async\n", "serve the place gpu alone");
+    expect_refused("version: 1\nstack:\n  - system\nplaces:\n  pinned:\n    - cuda_malloc_async\n", "serve only the place gpu");
 }
 
 /* ---- streams that end ---- */

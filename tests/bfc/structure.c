@@ -34,20 +34,20 @@ static void end(planted_t *p) {
 TEST(bfc_structure, planted_faults_of_regions_and_bins_are_found) {
     OPENED(planted_t, p, end, begin(&p));
     bfc_region_t *region = bfc_region_at(p.self, p.live->chunk);
-    PLANT(p.idle->mark_low, 1u << 30, "a block was freed after all frees");
+    PLANT(p.idle->mark_low, 1u << 30, "a block's free number exceeds the count of frees");
     PLANT(p.self->used_bytes, p.self->used_bytes + 256, "the sum of free blocks is wrong");
-    PLANT(region->live, region->live + 1, "a region counts its live blocks wrongly");
+    PLANT(region->live, region->live + 1, "a region's count of live blocks is wrong");
     PLANT(p.self->idle.filled, p.self->idle.filled | 1, "bit of word 0 is 1");
     PLANT(p.self->idle.roots[strata_tree_class(p.idle->size)], 0, "a free block is in no bin");
-    PLANT(p.self->idle.count, p.self->idle.count + 1, "the bins do not have the free blocks");
+    PLANT(p.self->idle.count, p.self->idle.count + 1, "the bins do not match the free blocks");
 }
 
 TEST(bfc_structure, planted_faults_of_counts_are_found) {
     OPENED(planted_t, p, end, begin(&p));
     bfc_stamp_t *stamp = bfc_stamp_at(p.self, bfc_stamp_of(p.late));
     PLANT(p.late->route, 0, "the number of counts is wrong");
-    PLANT(stamp->count, stamp->count + 1000, "a count that never was");
-    PLANT(stamp->slot, strata_slab_slot(bfc_slab(p.self), p.live), "a count is of a block that does not have it");
+    PLANT(stamp->count, stamp->count + 1000, "an unknown count");
+    PLANT(stamp->slot, strata_slab_slot(bfc_slab(p.self), p.live), "a count refers to a block that does not have it");
     PLANT(stamp->prev, 1, "a wrong link back");
     PLANT(p.self->last_stamp, 0, "the end of the queue of counts is wrong");
     PLANT(p.self->first_stamp, 0, "the number of counts is wrong");
@@ -78,13 +78,13 @@ TEST(bfc_structure, planted_faults_of_a_region_of_several_chunks_are_found) {
     strata_chunk_t *region = strata_chunk_at(chunks, chunks->first), *part = strata_chunk_at(chunks, region->part);
     EXPECT_EQ(chunks->count, 1);
     ASSERT_NE(region->part, 0);
-    PLANT(region->part, chunks->nodes.used, "the parts of a chunk are broken");
-    PLANT(region->part, 0, "a chunk is not as large as its parts");
+    PLANT(region->part, chunks->nodes.used, "the list of a chunk's parts is broken");
+    PLANT(region->part, 0, "a chunk's size is not the sum of its parts");
     PLANT(part->part, region->part, "");
-    PLANT(region->last_part, region->part, "the parts of a chunk are broken");
+    PLANT(region->last_part, region->part, "the list of a chunk's parts is broken");
     PLANT(part->below, region->below, "a part of a chunk does not begin where the one before it ends");
-    PLANT(region->last, region->first, "a chunk's last block is another");
-    PLANT(region->last, 0, "a chunk's last block is another");
+    PLANT(region->last, region->first, "a chunk's last block is wrong");
+    PLANT(region->last, 0, "a chunk's last block is wrong");
     bfc_free_all(&p.rig, blocks, 3);
     rig_close(&p.rig);
 }

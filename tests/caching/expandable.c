@@ -324,7 +324,7 @@ TEST(caching_expandable, other_places_and_sources_are_refused) {
     static const struct {
         const char *text, *part;
     } rows[] = {{"stack: [caching_vmm, system]\n", "needs handle_source below it"},
-                {"stack: [system]\nplaces: {managed: [caching_vmm, vmm]}\n", "gpu places alone"},
+                {"stack: [system]\nplaces: {managed: [caching_vmm, vmm]}\n", "only gpu places"},
                 {"stack: [{caching_vmm: {garbage_collection_threshold: 0.5}}, vmm]\n", "garbage_collection_threshold"},
                 {"stack: [{caching_vmm: {search_after_events: true, reclaim: ladder}}, vmm]\n", "reclaim"}};
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {

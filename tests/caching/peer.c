@@ -73,7 +73,7 @@ TEST(pytorch, test_allocator_settings) {
     expect_granted(by_size, 1100 * MIB, 1100 * MIB);
     expect_granted(by_size, small, 640 * KIB);
     caching_expect_refused("no_such_setting: 1", "no_such_setting");
-    caching_expect_refused("roundup_power2_divisions: 3", "\"3\" are no divisions; write a power of two");
+    caching_expect_refused("roundup_power2_divisions: 3", "\"3\" is not a list of divisions; write a power of two");
     caching_expect_refused("roundup_power2_divisions: \"[64:8,100:2]\"", "write a power of two");
     caching_expect_refused("roundup_power2_divisions: \"[64:8,128\"", "write a power of two");
     caching_expect_refused("roundup_power2_divisions: \"[64:]\"", "write a power of two");
@@ -120,7 +120,7 @@ TEST(pytorch, test_allocator_memory_fraction_setting) {
         EXPECT_EQ(rig_calls(&rig, STRATA_CALL_malloc) - mallocs, i == 0 ? 0 : 1);
         if (status == STRATA_OK) EXPECT_OK(strata_free(rig.s, b.ref));
     }
-    caching_expect_refused("memory_fraction: -0.1", "no fraction");
+    caching_expect_refused("memory_fraction: -0.1", "not a fraction");
     caching_expect_refused("memory_fraction: 1.1", "too large; write a value from 0 to 1");
 }
 

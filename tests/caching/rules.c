@@ -96,6 +96,6 @@ TEST(caching, without_owners_the_stream_that_asked_borrows_to_the_end) {
 }
 
 TEST(caching, refuses_what_does_not_fit_together) {
-    caching_expect_refused("garbage_collection_threshold: 0.5", "memory_fraction is below 1");
-    caching_expect_refused("garbage_collection_threshold: 0.5, memory_fraction: 0.5, streams: ignored", "no ages are kept");
+    caching_expect_refused("garbage_collection_threshold: 0.5", "needs a memory_fraction below 1");
+    caching_expect_refused("garbage_collection_threshold: 0.5, memory_fraction: 0.5, streams: ignored", "ages are not tracked");
 }

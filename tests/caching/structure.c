@@ -48,8 +48,8 @@ TEST(caching_structure, planted_faults_of_blocks_are_found) {
     expect_corrupt(&p, "two free blocks were not merged");
     p.deferred->state = STRATA_RECORD_DEFERRED;
     strata_slab_note_used(caching_slab(p.self), strata_slab_slot(caching_slab(p.self), p.deferred));
-    PLANT(p.block->pool, p.block->pool ^ 1, "a block names another bank");
-    PLANT(p.idle->pool, 0, "a block names another bank");
+    PLANT(p.block->pool, p.block->pool ^ 1, "a block names the wrong bank");
+    PLANT(p.idle->pool, 0, "a block names the wrong bank");
 }
 
 TEST(caching_structure, planted_faults_of_sums_and_banks_are_found) {
@@ -58,18 +58,18 @@ TEST(caching_structure, planted_faults_of_sums_and_banks_are_found) {
     caching_segment_t *segment = caching_segment_at(self, p.block->chunk);
     caching_bank_t *bank = caching_bank_at(self, segment->bank), *other = caching_bank_at(self, 3 - segment->bank);
     PLANT(self->used_bytes, self->used_bytes + 512, "the sum of free blocks is wrong");
-    PLANT(segment->bank, 3 - segment->bank, "a block names another bank");
+    PLANT(segment->bank, 3 - segment->bank, "a block names the wrong bank");
     PLANT(segment->bank, 0, "a segment belongs to no bank");
-    PLANT(segment->kind, STRATA_CACHING_SMALL, "a block names another bank");
+    PLANT(segment->kind, STRATA_CACHING_SMALL, "a block names the wrong bank");
     PLANT(bank->idle[STRATA_CACHING_LARGE].only, 0, "a free block is in no bank");
-    PLANT(bank->segments, 2, "the banks do not have the segments");
+    PLANT(bank->segments, 2, "the banks do not match the segments");
     PLANT(bank->idle[STRATA_CACHING_LARGE].count, 2, "the tree counts 2 blocks");
-    PLANT(other->stream, 999, "a stream that there never was");
+    PLANT(other->stream, 999, "an unknown stream");
     PLANT(self->first_gone, segment->bank, "banks of destroyed streams");
-    PLANT(bank->gone, true, "whether its stream was destroyed");
+    PLANT(bank->gone, true, "destroyed flag does not match");
     PLANT(self->bank_order.count, 1, "the order has more nodes");
     PLANT(self->bank_order.first[0], 0, "");
-    PLANT(other->link.key.second, 99, "does not stand where its stream belongs");
+    PLANT(other->link.key.second, 99, "position does not match its stream");
 }
 
 TEST(caching_structure, planted_faults_of_uses_are_found) {
@@ -78,11 +78,11 @@ TEST(caching_structure, planted_faults_of_uses_are_found) {
     uint32_t node = strata_users_find(&self->uses.users, p.two);
     strata_user_t *two = caching_stream_at(self, node);
     strata_use_t *use = strata_use_at(&self->uses, p.deferred->borrows);
-    PLANT(use->counted, false, "a block waits for nobody");
+    PLANT(use->counted, false, "a block waits without a use");
     PLANT(self->uses.pending_bytes, self->uses.pending_bytes + 1, "the sum of deferred bytes is wrong");
     PLANT(two->last, two->last + 1, "the end of a stream's uses is wrong");
     PLANT(two->first, 0, "");
-    PLANT(use->left, 2, "a block waits for nobody");
+    PLANT(use->left, 2, "a block waits without a use");
     PLANT(self->uses.users.index.count, 99, "the index has");
     PLANT(self->uses.users.first_thread, node, "of threads");
     PLANT(self->uses.users.nodes.unused, self->uses.users.nodes.used, "the nodes count");

@@ -186,7 +186,7 @@ TEST(chunked_outside, grows_as_the_request_allows) {
     strata_record_t *record;
     strata_request_t serve = {.size = 1000, .alignment = 256, .flags = STRATA_NO_GROW};
     EXPECT_STATUS(STRATA_E_NO_MEMORY, strata_stack_serve(rig_stack(&rig, NULL), &serve, &record));
-    EXPECT_CONTAINS(strata_last_error()->text, "no free block of 1024 bytes, and no growth is allowed");
+    EXPECT_CONTAINS(strata_last_error()->text, "no free block of 1024 bytes, and growth is forbidden");
     EXPECT_EQ(rig_calls(&rig, STRATA_CALL_malloc), 0);
     strata_block_t a = rig_allocate(&rig, NULL, 2 * MIB); /* more than the policy asks for */
     EXPECT_EQ(rig_figures(&rig).reserved_bytes, 2 * MIB);

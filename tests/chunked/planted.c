@@ -39,10 +39,10 @@ TEST_EACH(chunked, planted_faults_of_blocks_are_found, cache_t, caches) {
     PLANT(p.block->size, GIB, "size is wrong");
     PLANT(p.block->prev, UINT32_MAX, "link back is wrong");
     PLANT(p.block->next, 1u << 23, "a link leads out of the slab");
-    PLANT(p.block->chunk, p.block->chunk + 1, "names another chunk");
+    PLANT(p.block->chunk, p.block->chunk + 1, "names the wrong chunk");
     PLANT(p.block->state, STRATA_RECORD_FREE, "a block's bit and its state differ");
     PLANT(p.block->state, STRATA_RECORD_UNUSED, "");
-    PLANT(p.idle->state, STRATA_RECORD_LIVE, "is noted as idle");
+    PLANT(p.idle->state, STRATA_RECORD_LIVE, "is marked idle");
     PLANT(p.idle->size, p.idle->size - 256, "");
     PLANT(p.idle->next, 1u << 23, "a link leads out of the slab");
     PLANT(p.chunks->base.stack->slab.idle[0], 0, "a block's bit and its state differ");
@@ -57,7 +57,7 @@ TEST_EACH(chunked, planted_faults_of_chunks_are_found, cache_t, caches) {
     ASSERT_NE(first->next, 0);
     PLANT(chunks->first, 0, "");
     PLANT(chunks->first, chunks->nodes.used, "the list of chunks is broken");
-    PLANT(chunks->last, 0, "the list of chunks ends elsewhere");
+    PLANT(chunks->last, 0, "the end of the list of chunks is wrong");
     PLANT(chunks->count, chunks->count + 1, "the sum of chunks is wrong");
     PLANT(chunks->count, 1, "the list of chunks is broken");
     PLANT(chunks->bytes, chunks->bytes + MIB, "the sum of chunks is wrong");
@@ -67,8 +67,8 @@ TEST_EACH(chunked, planted_faults_of_chunks_are_found, cache_t, caches) {
     PLANT(chunks->base.stack->figures.reserved_bytes, 256, "the sum of chunks is wrong");
     PLANT(chunks->base.stack->figures.chunks, 0, "the sum of chunks is wrong");
     PLANT(second->prev, 0, "the list of chunks is broken");
-    PLANT(first->size, first->size + 256, "a chunk is not as large as its parts");
-    PLANT(first->base, first->base - 256, "a chunk does not stand at its address");
-    PLANT(first->part, chunks->nodes.used, "the parts of a chunk are broken");
+    PLANT(first->size, first->size + 256, "a chunk's size is not the sum of its parts");
+    PLANT(first->base, first->base - 256, "a chunk is not at its address");
+    PLANT(first->part, chunks->nodes.used, "the list of a chunk's parts is broken");
     end(&p);
 }

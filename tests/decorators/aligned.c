@@ -178,7 +178,7 @@ TEST(aligned, a_number_that_is_no_alignment_is_refused) {
     strata_status_t status = strata_config_load(&request, &strategy);
     strata_plan_t plan;
     if (status == STRATA_OK) status = strata_strategy_plan(strategy, STRATA_PLACE_GPU, &plan);
-    EXPECT_SAYS(STRATA_E_STRATEGY, status, "aligned.alignment: 5000 is no power of two");
+    EXPECT_SAYS(STRATA_E_STRATEGY, status, "aligned.alignment: 5000 is not a power of two");
     if (strategy) strata_strategy_delete(strategy);
 }
 

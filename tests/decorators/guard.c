@@ -428,7 +428,8 @@ TEST(guard, says_once_where_it_could_not_look) {
     listen_begin(&heard);
     rig_close(&rig);
     listen_end(&heard);
-    EXPECT_STREQ(heard.text, "guard: 2 freed blocks lay where the host cannot look: their red zones say nothing\n");
+    EXPECT_STREQ(heard.text,
+                 "guard: 2 freed blocks were in memory that the host cannot read, so their red zones were not checked\n");
 }
 
 enum { ENDERS = 4, ENDED = 60 };
@@ -458,7 +459,8 @@ TEST(guard, counts_together_what_ends_at_once) {
     listen_begin(&heard);
     rig_close(&rig);
     listen_end(&heard);
-    EXPECT_STREQ(heard.text, "guard: 240 freed blocks lay where the host cannot look: their red zones say nothing\n");
+    EXPECT_STREQ(heard.text,
+                 "guard: 240 freed blocks were in memory that the host cannot read, so their red zones were not checked\n");
 }
 
 TEST(guard, silent_when_told_so) {

@@ -25,5 +25,6 @@ TEST(guard_ends, what_it_keeps_where_it_could_not_look_is_counted_once) {
     rig_close_by_force(&rig);
     EXPECT_OK(strata_set_log(NULL, NULL, STRATA_LOG_WARNING));
     EXPECT_EQ(said.times, 1);
-    EXPECT_STREQ(said.text, "guard: 1 freed blocks lay where the host cannot look: their red zones say nothing");
+    EXPECT_STREQ(said.text, "guard: 1 freed blocks were in memory that the host cannot read, so their red zones were not "
+                            "checked");
 }

@@ -80,7 +80,8 @@ TEST(graph_asked, a_stream_that_joined_a_broken_capture_is_refused) {
     captured_begin(&c);
     EXPECT_OK(strata_stream_wait(c.rig.s, c.rig.gpu, c.other, c.stream));
     break_capture(&c);
-    EXPECT_SAYS(STRATA_E_CAPTURE, strata_allocate(c.rig.s, c.rig.gpu, c.other, SIZE, &none), "capture of this stream was broken");
+    EXPECT_SAYS(STRATA_E_CAPTURE, strata_allocate(c.rig.s, c.rig.gpu, c.other, SIZE, &none),
+                "capture of this stream was invalidated");
     leave_broken(&c);
 }
 

@@ -297,7 +297,7 @@ TEST(graph_checkpoint, the_part_of_a_stream_that_has_ended_is_refused) {
     captured_begin(&c);
     captured_end(&c);
     EXPECT_SAYS(STRATA_E_STALE, strata_graph_pool_restore(c.rig.s, c.rig.gpu, then, NULL, NULL),
-                "stream's part of the pool has ended");
+                "stream's stack in the pool was closed");
     EXPECT_OK(strata_free(c.rig.s, kept.ref));
     strata_graph_checkpoint_drop(then);
     captured_destroy(&c);
@@ -319,7 +319,7 @@ TEST(graph_checkpoint, memory_that_came_back_in_pieces_is_refused) {
     captured_begin(&c);
     strata_block_t halves[] = {rig_allocate(&c.rig, c.stream, 4 * MIB), rig_allocate(&c.rig, c.stream, 4 * MIB)};
     captured_end(&c);
-    EXPECT_SAYS(STRATA_E_STALE, strata_graph_pool_restore(c.rig.s, c.rig.gpu, then, NULL, NULL), "no longer in one piece");
+    EXPECT_SAYS(STRATA_E_STALE, strata_graph_pool_restore(c.rig.s, c.rig.gpu, then, NULL, NULL), "no longer contiguous");
     EXPECT_EQ(captured_pool(&c).live_allocations, 3);
     EXPECT_OK(strata_free(c.rig.s, kept.ref));
     for (int i = 0; i < 2; i++) EXPECT_OK(strata_free(c.rig.s, halves[i].ref));
@@ -352,7 +352,7 @@ TEST(graph_checkpoint, a_cache_that_does_not_serve_what_it_shows_is_told_of) {
     captured_end(&c);
     ASSERT_OK(strata_graph_pool_checkpoint(c.rig.s, c.rig.gpu, c.pool, &then));
     EXPECT_OK(strata_free(c.rig.s, block.ref));
-    EXPECT_SAYS(STRATA_E_CORRUPT, strata_graph_pool_restore(c.rig.s, c.rig.gpu, then, NULL, NULL), "could not be made live again");
+    EXPECT_SAYS(STRATA_E_CORRUPT, strata_graph_pool_restore(c.rig.s, c.rig.gpu, then, NULL, NULL), "could not be restored");
     EXPECT_EQ(captured_pool(&c).live_allocations, 0);
     strata_graph_checkpoint_drop(then);
     captured_destroy(&c);

@@ -105,7 +105,7 @@ static bool set_back_at(uint32_t n) {
     rig_work(&c->rig, c->other, 1000 * 1000, lender.block.ref);
     before_lock_begin(&before, &strata_stack_of(strata_ref_home(old.ref))->lock, n, free_lent, &lender);
     EXPECT_STATUS(STRATA_E_BUSY, strata_graph_pool_restore(c->rig.s, c->rig.gpu, then, NULL, NULL));
-    bool refused = strstr(strata_last_error()->text, "waits for the work of other streams");
+    bool refused = strstr(strata_last_error()->text, "still in use by other streams");
     if (!before_lock_end(&before)) free_lent(&lender);
     EXPECT_EQ(captured_pool(c).live_allocations, 0);
     EXPECT_OK(strata_validate(c->rig.s));

@@ -90,7 +90,7 @@ TEST(graph_numbers, a_number_is_of_one_place) {
     begin_on(&c, c.stream, &pool);
     ASSERT_OK(strata_graph_pool_begin(c.rig.s, place, c.stream, &managed));
     EXPECT_NE(pool, managed);
-    EXPECT_SAYS(STRATA_E_STALE, strata_graph_pool_end(c.rig.s, c.rig.gpu, managed), "is another place's");
+    EXPECT_SAYS(STRATA_E_STALE, strata_graph_pool_end(c.rig.s, c.rig.gpu, managed), "belongs to another place");
     EXPECT_STATUS(STRATA_E_STALE, strata_graph_pool_remove(c.rig.s, place, pool));
     EXPECT_OK(strata_graph_pool_end(c.rig.s, place, managed));
     EXPECT_OK(strata_graph_pool_remove(c.rig.s, place, managed));
@@ -172,9 +172,9 @@ TEST(graph_numbers, pools_that_are_begun_count_where_no_graph_does) {
     strata_open_options_t options = {.struct_size = sizeof options, .preset = "pytorch"};
     begin_on(&c, c.stream, &first);
     begin_on(&c, c.other, &second);
-    EXPECT_SAYS(STRATA_E_BUSY, strata_change_strategy(c.rig.s, &options), "2 captured graphs, or pools that are begun");
+    EXPECT_SAYS(STRATA_E_BUSY, strata_change_strategy(c.rig.s, &options), "2 captured graphs or open graph pools");
     end_of(&c, first);
-    EXPECT_SAYS(STRATA_E_BUSY, strata_change_strategy(c.rig.s, &options), "1 captured graphs, or pools that are begun");
+    EXPECT_SAYS(STRATA_E_BUSY, strata_change_strategy(c.rig.s, &options), "1 captured graphs or open graph pools");
     end_of(&c, second);
     remove_of(&c, first);
     remove_of(&c, second);

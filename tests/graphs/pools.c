@@ -85,7 +85,7 @@ TEST(graph_pools, a_remove_without_a_begin_is_refused) {
     EXPECT_OK(strata_free(c.rig.s, block.ref));
     captured_end(&c);
     EXPECT_STATUS(STRATA_E_INVALID, strata_graph_pool_remove(c.rig.s, c.rig.gpu, c.pool));
-    EXPECT_CONTAINS(strata_last_error()->text, "every remove has one begin");
+    EXPECT_CONTAINS(strata_last_error()->text, "each remove needs a begin");
     EXPECT_EQ(captured_pool(&c).graphs, 1);
     captured_destroy(&c);
     captured_close(&c);

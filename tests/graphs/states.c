@@ -29,7 +29,7 @@ TEST(graph_states, a_stack_that_took_the_number_of_an_ended_one_is_another) {
     EXPECT_OK(strata_stream_wait(c.rig.s, c.rig.gpu, c.stream, c.other));
     captured_end(&c);
     EXPECT_SAYS(STRATA_E_STALE, strata_graph_pool_restore(c.rig.s, c.rig.gpu, then, NULL, NULL),
-                "stream's part of the pool has ended");
+                "stream's stack in the pool was closed");
     EXPECT_EQ(captured_pool(&c).live_allocations, 1);
     give(&c, &kept);
     strata_graph_checkpoint_drop(then);

@@ -82,7 +82,7 @@ TEST(graph_windows, a_stream_that_joins_the_second_capture_of_a_begin_is_refused
     ASSERT_OK(strata_capture_end(c.rig.s, c.rig.gpu, c.stream, &first));
     ASSERT_OK(strata_capture_begin(c.rig.s, c.rig.gpu, c.stream));
     join(&c, c.other, c.stream);
-    EXPECT_SAYS(STRATA_E_CAPTURE, strata_allocate(c.rig.s, c.rig.gpu, c.other, SIZE, &block), "no pool was begun for it");
+    EXPECT_SAYS(STRATA_E_CAPTURE, strata_allocate(c.rig.s, c.rig.gpu, c.other, SIZE, &block), "without an open pool");
     join(&c, c.stream, c.other);
     captured_end(&c);
     EXPECT_EQ(info_of(&c, c.pool).graphs, 1);

@@ -356,7 +356,7 @@ TEST(directory, validate_finds_planted_faults) {
     EXPECT_CAUGHT(strata_directory_validate(directory), directory->used, 9);
     EXPECT_CAUGHT(strata_directory_validate(directory), directory->used, 0);
     EXPECT_CAUGHT(strata_directory_validate(directory), inner->leaf[0], 0); /* a missing leaf */
-    EXPECT_CONTAINS(strata_last_error()->text, "page 0 of inner node 0 of the directory counts 7 links, it has 6");
+    EXPECT_CONTAINS(strata_last_error()->text, "page 0 of inner node 0 of the directory counts 7 links, but has 6");
     EXPECT_CAUGHT(strata_directory_validate(directory), inner->covered[0], 8);
     EXPECT_CAUGHT(strata_directory_validate(directory), inner->covered[1], 1);
     EXPECT_CAUGHT(strata_directory_validate(directory), inner->leaf[0], 2); /* the leaf of another granule */

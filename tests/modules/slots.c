@@ -133,7 +133,7 @@ static strata_status_t allocate(strata_layer_t *base, const strata_request_t *re
     *record = serve(self, request->size);
     if (*record) return STRATA_OK;
     if (request->flags & (STRATA_NO_GROW | STRATA_SMALL_GROWTH))
-        return strata_fail(STRATA_E_NO_MEMORY, 0, "slots: nothing is free, and no growth is allowed");
+        return strata_fail(STRATA_E_NO_MEMORY, 0, "slots: nothing is free, and growth is forbidden");
     return grow(self, request, record);
 }
 

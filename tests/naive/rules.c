@@ -175,7 +175,7 @@ TEST(naive_rules, more_than_may_be_used_is_told) {
     naive_t *self = naive_of(&rig, NULL);
     strata_call_t call = {.stack = self->base.stack};
     const strata_request_t request = {.call = &call};
-    EXPECT_SAYS(STRATA_E_NO_MEMORY, strata_naive_size(self, &request), "naive_best_fit.reallocate: 20GiB are more than the");
+    EXPECT_SAYS(STRATA_E_NO_MEMORY, strata_naive_size(self, &request), "naive_best_fit.reallocate: 20GiB is more than the");
 }
 
 TEST(naive_rules, a_smaller_growth_serves_where_a_chunk_cannot_be_had) {
@@ -251,10 +251,10 @@ TEST(naive_rules, pinned_memory_keeps_to_its_share) {
 }
 
 TEST(naive_rules, options_that_do_not_fit_are_refused) {
-    naive_expect_refused("gpu", "min_block: 300", "naive_best_fit.min_block: 300 is no multiple");
+    naive_expect_refused("gpu", "min_block: 300", "naive_best_fit.min_block: blocks of this place cannot be multiples of 300");
     naive_expect_refused("gpu", "min_block: 128", "write a power of two of at least 256");
-    naive_expect_refused("gpu", "parts: 4", "naive_best_fit.parts: this option is for pinned and host memory");
-    naive_expect_refused("gpu", "memory: 4GiB", "naive_best_fit.memory: this option is for pinned and host memory");
+    naive_expect_refused("gpu", "parts: 4", "naive_best_fit.parts: this option is only for pinned and host memory");
+    naive_expect_refused("gpu", "memory: 4GiB", "naive_best_fit.memory: this option is only for pinned and host memory");
     naive_expect_refused("pinned", "reallocate: 4MiB",
-                         "naive_best_fit.reallocate: all chunks of pinned and host memory are of one size");
+                         "naive_best_fit.reallocate: all chunks of pinned and host memory have one size");
 }

@@ -38,13 +38,13 @@ static void end(planted_t *p) {
 TEST(naive_structure, planted_faults_of_marks_and_huge_blocks_are_found) {
     OPENED(planted_t, p, end, begin(&p));
     naive_t *self = p.self;
-    PLANT(p.idle->borrows, 100, "a mark that was never made");
+    PLANT(p.idle->borrows, 100, "an unknown mark");
     PLANT(p.block->pool, STRATA_NAIVE_HUGE, "a huge chunk is not one block in use");
     PLANT(p.huge->state, STRATA_RECORD_FREE, "a block's bit and its state differ");
     PLANT(self->huge_bytes, self->huge_bytes + MIB, "the sum of huge blocks is wrong");
-    PLANT(self->max_block, 64 * MIB, "a huge block is one of the pool's");
-    PLANT(self->buddy.idle.count, self->buddy.idle.count + 1, "the index does not have the free blocks");
-    PLANT(self->last.first_gone, p.block->user, "a stream that marks do not name");
+    PLANT(self->max_block, 64 * MIB, "a huge block is small enough for the pool");
+    PLANT(self->buddy.idle.count, self->buddy.idle.count + 1, "the index does not match the free blocks");
+    PLANT(self->last.first_gone, p.block->user, "no mark names it");
     PLANT(self->last.first_gone, self->last.users.nodes.used, "the list of streams that marks may name is broken");
     PLANT(self->last.last_gone, p.block->user, "the end of the list of streams that marks may name");
 }

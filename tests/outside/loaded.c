@@ -58,7 +58,7 @@ TEST(code, a_list_and_its_paths_have_an_end) {
     size_t length = (size_t)sprintf(yaml, "stack: [system]\nload: [");
     for (int i = 0; i < 65; i++) length += (size_t)sprintf(yaml + length, "a.so, ");
     sprintf(yaml + length, "b.so]\n");
-    expect_code_refused(yaml, 2, 1, "more than 64 objects are to be loaded");
+    expect_code_refused(yaml, 2, 1, "more than 64 objects to load");
     length = (size_t)sprintf(yaml, "stack: [system]\nload: [");
     memset(yaml + length, 'a', 4096);
     strcpy(yaml + length + 4096, "]\n");

@@ -157,7 +157,7 @@ TEST(served, an_address_that_a_layer_moved_is_not_handed_out_as_aligned) {
     ASSERT_OK(strata_open(&open, &s));
     ASSERT_OK(strata_allocate(s, strata_gpu(0), NULL, 1000, &first));
     EXPECT_SAYS(STRATA_E_UNSUPPORTED, strata_allocate_with(s, strata_gpu(0), NULL, &options, &block),
-                "a layer of the stack moves addresses");
+                "a layer of the stack shifts addresses");
     EXPECT_EQ(block.ref, 3);
     EXPECT_OK(strata_statistics_all(s, strata_gpu(0), &f));
     EXPECT_EQ(f.live_allocations, 1);

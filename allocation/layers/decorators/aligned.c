@@ -71,7 +71,7 @@ static strata_status_t check(const void *options_given, strata_place_kind_t plac
     (void)place;
     if (strata_is_power_of_two(o->alignment)) return STRATA_OK;
     *option = "alignment";
-    return strata_fail(STRATA_E_STRATEGY, 0, "%llu is no power of two", (unsigned long long)o->alignment);
+    return strata_fail(STRATA_E_STRATEGY, 0, "%llu is not a power of two", (unsigned long long)o->alignment);
 }
 
 /* Supports the alignment of any request, and the layer's own. */

@@ -40,7 +40,7 @@ static strata_status_t check(const void *filled, strata_place_kind_t place, cons
     bool refuses = o->at > 0 || o->every > 0 || o->probability > 0 || o->above != UINT64_MAX;
     if (o->says == SAY_NO_MEMORY || refuses) return strata_option_check_wants(options, wants, filled, option);
     *option = "says";
-    return strata_fail(STRATA_E_STRATEGY, 0, "no request is refused; write which are, as in at: 1, or take says out");
+    return strata_fail(STRATA_E_STRATEGY, 0, "no request is set to fail; write one, as in at: 1, or remove says");
 }
 
 typedef struct fault_layer {
@@ -81,7 +81,7 @@ static strata_status_t allocate(strata_layer_t *base, const strata_request_t *re
     if (!fails(o, number, request->size)) return strata_below_allocate(base, request, record);
     atomic_fetch_add(&self->failed, 1);
     return strata_fail(o->says == SAY_DEVICE ? STRATA_E_DEVICE : STRATA_E_NO_MEMORY, 0,
-                       "fault: request %llu, of %llu bytes, fails on order", (unsigned long long)number,
+                       "fault: request %llu, of %llu bytes, fails by configuration", (unsigned long long)number,
                        (unsigned long long)request->size);
 }
 

@@ -38,14 +38,13 @@ static const strata_option_row_t options[] = {
     {"red_zone", STRATA_OPTION_SIZE, offsetof(guard_options_t, red_zone), "256", 0, 1ull << 30, NULL,
      "guard bytes after each block, and as many before it, rounded up to the alignment; 0 for none"},
     {"quarantine", STRATA_OPTION_COUNT, offsetof(guard_options_t, quarantine), "16", 0, 65536, NULL,
-     "freed blocks that a stack keeps; the oldest leaves first, and all leave when memory is short"},
+     "freed blocks that a stack keeps; the oldest are released first, and all are released when memory is short"},
     {"poison", STRATA_OPTION_BOOL, offsetof(guard_options_t, poison), "true", 0, 0, NULL,
      "set every byte to 0xdb at free, in the order of the owner's stream"},
     {"synchronise", STRATA_OPTION_BOOL, offsetof(guard_options_t, synchronise), "true", 0, 0, NULL,
      "wait for the owner's stream before checking; without the wait, writes still in progress are missed"},
     {"report", STRATA_OPTION_BOOL, offsetof(guard_options_t, report), "true", 0, 0, NULL,
-     "report findings on standard error, and leaks when the place ends: once for all its streams, the tags with the most "
-     "bytes first"},
+     "report findings on standard error, and leaks when the place ends: once for all its streams, largest tags first"},
     {0},
 };
 
@@ -402,7 +401,8 @@ static strata_status_t validate(strata_layer_t *base) {
     guard_layer_t *self = (guard_layer_t *)base;
     uint64_t length = 0, live = 0, kept = 0, rows = self->blocks.used - 1 - self->blocks.unused;
     for (uint32_t node = self->first; node && length <= self->kept; node = block_at(self, node)->next) {
-        if (block_at(self, node)->state != KEPT) return strata_fail(STRATA_E_CORRUPT, 0, "guard: what is kept is not marked so");
+        if (block_at(self, node)->state != KEPT)
+            return strata_fail(STRATA_E_CORRUPT, 0, "guard: a kept block is not marked as kept");
         length++;
     }
     for (uint32_t node = 1; node < self->blocks.used; node++) {
@@ -411,7 +411,7 @@ static strata_status_t validate(strata_layer_t *base) {
     }
     if (length != self->kept) return strata_fail(STRATA_E_CORRUPT, 0, "guard: the list of kept blocks is not as long as counted");
     if (live < self->live) return strata_fail(STRATA_E_CORRUPT, 0, "guard: fewer blocks are live than counted");
-    if (live + kept != rows) return strata_fail(STRATA_E_CORRUPT, 0, "guard: a row of the table is nobody's");
+    if (live + kept != rows) return strata_fail(STRATA_E_CORRUPT, 0, "guard: a row of the table has no owner");
     if (*self->finding) return strata_fail(STRATA_E_CORRUPT, 0, "%s", self->finding);
     return strata_nodes_validate(&self->blocks);
 }

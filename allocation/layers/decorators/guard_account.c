@@ -133,7 +133,8 @@ static void tell_leaks(guard_account_t *account) {
 
 static void tell_unseen(const guard_account_t *account) {
     message_t message = {.length = 0};
-    say(&message, "guard: %" PRIu64 " freed blocks lay where the host cannot look: their red zones say nothing", account->unseen);
+    say(&message, "guard: %" PRIu64 " freed blocks were in memory that the host cannot read, so their red zones were not checked",
+        account->unseen);
     strata_log_tell(STRATA_LOG_WARNING, message.text);
 }
 

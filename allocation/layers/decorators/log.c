@@ -80,7 +80,7 @@ static void lose(log_layer_t *self, int why) {
     const strata_error_t kept = *strata_last_error();
     if (self->lost++ > 0) return;
     (void)strata_fail(STRATA_E_IO, 0, "log: %s cannot be written: %s", ((const log_options_t *)self->base.options)->path,
-                      why ? strerror(why) : "a line was cut");
+                      why ? strerror(why) : "a line was truncated");
     strata_domain_lose(self->base.domain);
     (void)strata_fail_again(&kept);
 }

@@ -40,14 +40,14 @@ const stream_safe_options_t strata_stream_safe_on_host = {.on_host = true};
 
 static const strata_option_row_t options[] = {
     {"event", STRATA_OPTION_CHOICE, offsetof(stream_safe_options_t, event), "free", 0, 0, "free|use",
-     "when a borrower's event is taken: `free`: at the free, so that all work before it is covered; `use`: at record_stream, as "
-     "Paddle, which does not cover work submitted later"},
+     "when a borrower's event is recorded: `free`: at the free, which covers all work before it; `use`: at record_stream, as "
+     "Paddle does, which does not cover later work"},
     {"poll", STRATA_OPTION_CHOICE, offsetof(stream_safe_options_t, poll), "stream", 0, 0, "stream|block|seldom",
-     "how pending frees are polled: `stream`: at each allocate, one query per stream; `block`: one per block, as Paddle; `seldom`: when "
-     "nothing free serves a request, at every 12th free, or when much waits; one query stands for all before it"},
+     "how pending frees are polled: `stream`: at each allocate, one query per stream; `block`: one per block, as Paddle does; "
+     "`seldom`: when no free block serves a request, at every 12th free, or when many bytes are pending; one query covers all "
+     "before it"},
     {"reuse_in_capture", STRATA_OPTION_BOOL, offsetof(stream_safe_options_t, reuse_in_capture), "false", 0, 0, NULL,
-     "inside the capture of a graph a block that was lent and freed there goes down once its stream has joined the borrowers, not only "
-     "after the capture"},
+     "release a block borrowed and freed in a capture once its stream has joined the borrowers, before the capture ends"},
     {0},
 };
 
@@ -241,7 +241,7 @@ static strata_status_t check(const void *filled, strata_place_kind_t place, cons
     *option = "poll";
     if (o->poll == POLL_SELDOM && o->event == EVENT_USE)
         return strata_fail(STRATA_E_STRATEGY, 0,
-                           "an event that is taken at record_stream says nothing of earlier frees; write `poll: stream`");
+                           "an event recorded at record_stream does not cover earlier frees; write `poll: stream`");
     *option = "reuse_in_capture";
     return strata_uses_check_reuse(o->reuse_in_capture, place);
 }
@@ -264,7 +264,7 @@ static strata_status_t validate(strata_layer_t *base) {
     stream_safe_t *self = (stream_safe_t *)base;
     bool told = base->attention == 0 || (base->stack->attention_allocate & base->attention) != 0;
     if (must_look(self) && !told)
-        return strata_fail(STRATA_E_CORRUPT, 0, "stream_safe: pending frees, and the stack does not know");
+        return strata_fail(STRATA_E_CORRUPT, 0, "stream_safe: frees are pending, but the stack's flag is not set");
     return is_empty(self) ? STRATA_OK : strata_uses_validate(&self->uses, "stream_safe");
 }
 

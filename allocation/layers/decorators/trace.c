@@ -55,7 +55,8 @@ static strata_status_t check(const void *filled, strata_place_kind_t place, cons
     strata_status_t status = strata_option_check_wants(options, wants, filled, option);
     if (status != STRATA_OK || strcmp(o->on_oom, "none") == 0 || strcmp(o->on_oom, o->path) != 0) return status;
     *option = "on_oom";
-    return strata_fail(STRATA_E_STRATEGY, 0, "on_oom names the file of path, which would take its place; write another name");
+    return strata_fail(STRATA_E_STRATEGY, 0,
+                       "on_oom and path name the same file, so one would overwrite the other; write another name");
 }
 
 typedef struct trace_layer {
@@ -303,7 +304,7 @@ static void destroy(strata_layer_t *base) {
 static strata_status_t validate(strata_layer_t *base) {
     const trace_layer_t *self = (const trace_layer_t *)base;
     if (self->recording && self->lives > strata_recorder_room(&self->ring))
-        return strata_fail(STRATA_E_CORRUPT, 0, "trace: the free of a noted block may find no room");
+        return strata_fail(STRATA_E_CORRUPT, 0, "trace: there may be no room for the free of a recorded block");
     return STRATA_OK;
 }
 

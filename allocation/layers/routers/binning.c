@@ -22,7 +22,7 @@ static const strata_option_row_t options[] = {
     UP_TO(4, "max request size of this route"),
     UP_TO(5, "max request size of this route"),
     UP_TO(6, "max request size of this route"),
-    UP_TO(7, "max request size of this route; the last route has the rest"),
+    UP_TO(7, "max request size of this route; the last route takes all other requests"),
     {0},
 };
 
@@ -35,7 +35,7 @@ static strata_status_t check(const void *given, strata_place_kind_t place, const
         if (o->up_to[i] > before) continue;
         *option = options[i].name;
         return strata_fail(STRATA_E_STRATEGY, 0,
-                           "not above that of the route before it, so nothing comes here; write a larger "
+                           "not above the previous route's, so no request would match; write a larger "
                            "size");
     }
     return STRATA_OK;

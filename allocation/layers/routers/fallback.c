@@ -30,7 +30,7 @@ static strata_status_t allocate(strata_layer_t *base, const strata_request_t *re
         /* A stack with a kind of memory that this device lacks counts as out of memory. */
         if (status != STRATA_E_NO_MEMORY && status != STRATA_E_UNSUPPORTED) return status;
     }
-    return strata_fail(STRATA_E_NO_MEMORY, 0, "none of %u stacks has %zu bytes", base->below_count, request->size);
+    return strata_fail(STRATA_E_NO_MEMORY, 0, "none of the %u stacks can serve %zu bytes", base->below_count, request->size);
 }
 
 const strata_layer_type_t strata_fallback_type = {

@@ -90,7 +90,7 @@ static strata_status_t refuse_legacy(const async_layer_t *self, strata_stream_t 
     if (!legacy || self->serves_graphs || !is_captured(self, stream)) return STRATA_OK;
     return strata_fail(
         STRATA_E_CAPTURE, 0,
-        "the legacy stream is ordered with a stream that is being captured: a request on it would break the capture");
+        "the legacy stream synchronizes with a stream that is being captured: a request on it would break the capture");
 }
 
 /* ---- allocate ---- */
@@ -177,7 +177,7 @@ static strata_status_t get(async_layer_t *self, const strata_request_t *request,
 static strata_status_t allocate(strata_layer_t *base, const strata_request_t *request, strata_record_t **record) {
     async_layer_t *self = (async_layer_t *)base;
     if (request->flags & STRATA_NO_GROW)
-        return strata_fail(STRATA_E_NO_MEMORY, 0, "the driver's pool may grow at any request, and this one forbids it");
+        return strata_fail(STRATA_E_NO_MEMORY, 0, "the driver's pool may grow at any request, and this request forbids growth");
     strata_opened_t opened = strata_call_unlock(request->call);
     strata_status_t status = refuse_legacy(self, request->stream);
     if (status == STRATA_OK) status = strata_async_start(self);
@@ -482,10 +482,10 @@ static strata_status_t validate(strata_layer_t *base) {
 static strata_status_t check(const void *filled, strata_place_kind_t place, const char **option) {
     const async_options_t *o = filled;
     if (place != STRATA_PLACE_GPU)
-        return strata_fail(STRATA_E_STRATEGY, 0, "the driver's pools serve the place gpu alone; write system for this place");
+        return strata_fail(STRATA_E_STRATEGY, 0, "the driver's pools serve only the place gpu; write system for this place");
     *option = "max_size";
     if (o->pool == STRATA_ASYNC_POOL_DEFAULT && o->max_size != UINT64_MAX)
-        return strata_fail(STRATA_E_STRATEGY, 0, "the default pool has no largest size; write pool: own beside it");
+        return strata_fail(STRATA_E_STRATEGY, 0, "the default pool has no maximum size; write pool: own beside it");
     return STRATA_OK;
 }
 

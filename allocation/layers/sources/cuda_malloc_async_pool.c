@@ -56,7 +56,7 @@ strata_status_t strata_async_start(async_layer_t *self) {
     async_unlock(self);
     if (started) return STRATA_OK;
     if (!async_device_of(self)->capabilities.pools)
-        return strata_fail(STRATA_E_UNSUPPORTED, 0, "%s has no memory pools: cuda_malloc_async cannot serve it",
+        return strata_fail(STRATA_E_UNSUPPORTED, 0, "%s has no memory pools, which cuda_malloc_async needs; write system instead",
                            async_device_of(self)->name);
     strata_handle_t pool;
     uint64_t free_bytes, total;

@@ -70,10 +70,9 @@ static strata_status_t no_such_node(const strata_layer_t *self, uint32_t node) {
     uint64_t nodes = self->domain->device->capabilities.host_nodes;
     if (nodes == 0)
         return strata_fail(STRATA_E_UNSUPPORTED, 0,
-                           "system.node: %u: this process cannot choose a node of the host here; write any, or "
-                           "near to have one where it can",
+                           "system.node: %u: this process cannot choose a NUMA node; write any, or near to use one if possible",
                            node);
-    return strata_fail(STRATA_E_UNSUPPORTED, 0, "system.node: %u: this process may use the host's nodes %d to %d", node,
+    return strata_fail(STRATA_E_UNSUPPORTED, 0, "system.node: %u: this process may use only the host's NUMA nodes %d to %d", node,
                        __builtin_ctzll(nodes), 63 - __builtin_clzll(nodes));
 }
 
@@ -247,7 +246,7 @@ static strata_status_t get(system_layer_t *self, const strata_request_t *request
 
 static strata_status_t allocate(strata_layer_t *base, const strata_request_t *request, strata_record_t **record) {
     if (request->flags & STRATA_NO_GROW)
-        return strata_fail(STRATA_E_NO_MEMORY, 0, "system keeps nothing, and the request forbids asking the device");
+        return strata_fail(STRATA_E_NO_MEMORY, 0, "system keeps no free memory, and the request forbids growth");
     strata_opened_t opened = strata_call_unlock(request->call);
     strata_status_t status = get((system_layer_t *)base, request, record);
     strata_call_lock(request->call, opened);
@@ -324,13 +323,12 @@ static strata_status_t check(const void *filled, strata_place_kind_t place, cons
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         if (!rows[i].wrong) continue;
         *option = rows[i].name;
-        return strata_fail(STRATA_E_STRATEGY, 0, "this option is for %s memory; take it out here", rows[i].places);
+        return strata_fail(STRATA_E_STRATEGY, 0, "this option is only for %s memory; remove it here", rows[i].places);
     }
     *option = "node";
     if (o->node != NODE_ANY && o->write_combined)
         return strata_fail(STRATA_E_STRATEGY, 0,
-                           "the driver has no write-combined memory of a node; write any, or take "
-                           "write_combined out");
+                           "the driver has no write-combined memory of a NUMA node; write any, or remove write_combined");
     return STRATA_OK;
 }
 

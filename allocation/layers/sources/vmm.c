@@ -304,7 +304,7 @@ static strata_status_t allocate(strata_layer_t *base, const strata_request_t *re
     vmm_layer_t *self = (vmm_layer_t *)base;
     uint64_t size;
     if (request->flags & STRATA_NO_GROW)
-        return strata_fail(STRATA_E_NO_MEMORY, 0, "vmm keeps nothing, and the request forbids asking the device");
+        return strata_fail(STRATA_E_NO_MEMORY, 0, "vmm keeps no free memory, and the request forbids growth");
     if (!strata_round_up(request->size, self->granularity, &size) || size - request->size > UINT32_MAX)
         return strata_fail(STRATA_E_INVALID, 0, "the size is too large");
     strata_opened_t opened = strata_call_unlock(request->call);
@@ -338,7 +338,7 @@ strata_status_t strata_vmm_move(strata_layer_t *base, strata_record_t *chunk, ui
     strata_status_t status = domain->directory ? strata_directory_cover(domain->directory, to, piece->size) : STRATA_OK;
     if (status != STRATA_OK) return status;
     if (!strata_vmm_may_move(base, chunk))
-        status = strata_fail(STRATA_E_BUSY, 0, "vmm: the handle is exported or registered, and stays where it is");
+        status = strata_fail(STRATA_E_BUSY, 0, "vmm: the handle is exported or registered, so it cannot move");
     if (status == STRATA_OK) status = map_elsewhere(self, piece, to);
     strata_domain_uncover(domain, status == STRATA_OK ? chunk->ptr : to, piece->size);
     if (status != STRATA_OK) return status;
@@ -374,10 +374,12 @@ static strata_status_t create(strata_layer_t *base) {
     vmm_layer_t *self = (vmm_layer_t *)base;
     const strata_device_capabilities_t *can = &base->domain->device->capabilities;
     if (!can->virtual_memory)
-        return strata_fail(STRATA_E_UNSUPPORTED, 0, "vmm: %s has no virtual memory; write system instead, and auto_growth above it",
+        return strata_fail(STRATA_E_UNSUPPORTED, 0,
+                           "vmm: %s has no virtual memory; write system instead, and auto_growth "
+                           "above it",
                            base->domain->device->name);
     if (((const vmm_options_t *)base->options)->registrable && !can->share)
-        return strata_fail(STRATA_E_UNSUPPORTED, 0, "vmm.registrable: %s gives no memory to other processes",
+        return strata_fail(STRATA_E_UNSUPPORTED, 0, "vmm.registrable: %s cannot share memory with other processes",
                            base->domain->device->name);
     self->granularity = can->granularity;
     strata_status_t status = strata_nodes_init(&self->pieces, sizeof(vmm_piece_t), PIECES);
@@ -417,7 +419,7 @@ static void destroy(strata_layer_t *base) {
 static strata_status_t check(const void *given, strata_place_kind_t place, const char **option) {
     (void)given, (void)option;
     if (place == STRATA_PLACE_GPU) return STRATA_OK;
-    return strata_fail(STRATA_E_STRATEGY, 0, "vmm serves gpu places alone; write system here");
+    return strata_fail(STRATA_E_STRATEGY, 0, "vmm serves only gpu places; write system here");
 }
 
 static uint64_t alignment(const void *given, strata_place_kind_t place, uint64_t below, uint64_t *wanted) {

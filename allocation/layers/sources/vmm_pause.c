@@ -51,8 +51,8 @@ static vmm_piece_t *first_held(vmm_layer_t *self, bool marked) {
 
 static strata_status_t refuse_held(uint64_t address, bool exported) {
     return strata_fail(STRATA_E_BUSY, 0, "the memory at 0x%llx %s", (unsigned long long)address,
-                       exported ? "was exported: other processes use it as long as it exists"
-                                : "is registered: strata_unregister() first");
+                       exported ? "was exported, and other processes may use it as long as it exists"
+                                : "is registered; call strata_unregister() first");
 }
 
 static strata_status_t choose(strata_layer_t *base, bool away, bool marked, uint32_t *count) {

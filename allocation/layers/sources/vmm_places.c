@@ -21,7 +21,7 @@ static part_t *part_at(const vmm_layer_t *self, uint32_t number) { return strata
 strata_status_t strata_vmm_lay_together(strata_layer_t *base) {
     vmm_layer_t *self = (vmm_layer_t *)base;
     if (((const vmm_options_t *)base->options)->registrable)
-        return strata_fail(STRATA_E_UNSUPPORTED, 0, "vmm.registrable wants each block in one handle");
+        return strata_fail(STRATA_E_UNSUPPORTED, 0, "vmm.registrable keeps each block in one handle");
     if (self->together) return STRATA_OK;
     strata_status_t status = strata_nodes_init(&self->parts, sizeof(part_t), PARTS);
     if (status != STRATA_OK) return status;
@@ -77,10 +77,10 @@ strata_status_t strata_vmm_take_place(vmm_layer_t *self, uint64_t size, uint64_t
     strata_vmm_unlock(self);
     if (number) return STRATA_OK;
     if (*address)
-        return strata_fail(STRATA_E_LIMIT, 0, "vmm: %u handles lie side by side, the maximum of one source; release idle memory",
+        return strata_fail(STRATA_E_LIMIT, 0, "vmm: %u handles are adjacent, the maximum of one source; release idle memory",
                            self->parts.capacity - 1);
     return strata_fail(STRATA_E_NO_MEMORY, 0,
-                       "vmm: the %llu bytes of addresses for handles side by side have no gap of %llu bytes; release idle memory",
+                       "vmm: the %llu bytes of addresses for adjacent handles have no gap of %llu bytes; release idle memory",
                        (unsigned long long)self->room_size, (unsigned long long)size);
 }
 

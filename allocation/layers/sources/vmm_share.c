@@ -106,7 +106,7 @@ uint32_t strata_vmm_find_range(vmm_layer_t *self, uint64_t address, uint64_t siz
 }
 
 static strata_status_t not_ours(void) {
-    return strata_fail(STRATA_E_UNKNOWN_POINTER, 0, "vmm: the memory does not lie in handles of its own");
+    return strata_fail(STRATA_E_UNKNOWN_POINTER, 0, "vmm: the memory is not in handles of this source");
 }
 
 static _Atomic uint32_t *counter(vmm_piece_t *piece, strata_hold_t hold) {
@@ -147,9 +147,9 @@ static strata_status_t hold_range(strata_layer_t *base, strata_hold_t hold, uint
     }
     strata_vmm_unlock(self);
     if (fits) count_held(self, hold, *count);
-    else if (busy) return strata_fail(STRATA_E_BUSY, 0, "vmm: the memory is paused: strata_resume() first");
+    else if (busy) return strata_fail(STRATA_E_BUSY, 0, "vmm: the memory is paused; call strata_resume() first");
     else if (number == 0) return not_ours();
-    else return strata_fail(STRATA_E_LIMIT, 0, "the memory lies in %u handles, and %u are the most", *count, capacity);
+    else return strata_fail(STRATA_E_LIMIT, 0, "the memory spans %u handles, and the maximum is %u", *count, capacity);
     return STRATA_OK;
 }
 
@@ -183,12 +183,11 @@ strata_status_t strata_vmm_find(const strata_layer_t *cache, strata_layer_t **vm
     strata_layer_t *layer = cache->below[0];
     while (layer->type->role == STRATA_DECORATOR) layer = layer->below[0];
     if (layer->type != &strata_vmm_type)
-        return strata_fail(STRATA_E_STRATEGY, 0, "%s wants vmm below it, with no router between them", name);
+        return strata_fail(STRATA_E_STRATEGY, 0, "%s needs vmm below it, with no router between them", name);
     if (((const vmm_options_t *)layer->options)->registrable)
-        return strata_fail(STRATA_E_STRATEGY, 0,
-                           "%s lays blocks across handles, and vmm.registrable wants each in one: write auto_growth above vmm "
-                           "instead",
-                           name);
+        return strata_fail(
+            STRATA_E_STRATEGY, 0,
+            "blocks of %s cross handles, but vmm.registrable keeps each block in one; write auto_growth above vmm instead", name);
     *vmm = layer;
     return STRATA_OK;
 }

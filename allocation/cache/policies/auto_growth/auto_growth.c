@@ -21,7 +21,7 @@ static const strata_option_row_t options[] = {
     {"order", STRATA_OPTION_CHOICE, offsetof(auto_growth_options_t, order), "address", 0, 0, "address|any",
      "`address`: the smallest free block that fits, then the lowest address; `any`: a nearly smallest one, much faster"},
     {"reclaim", STRATA_OPTION_CHOICE, offsetof(auto_growth_options_t, reclaim), "own", 0, 0, "own|ladder",
-     "recovery from out-of-memory: `own` to free this stack's idle chunks and ask once more; `ladder` for the domain's steps"},
+     "recovery from out-of-memory: `own` to free this stack's idle chunks and retry once; `ladder` for the domain's steps"},
     {"free_idle_chunk", STRATA_OPTION_BOOL, offsetof(auto_growth_options_t, free_idle_chunk), "false", 0, 0, NULL,
      "give back a chunk as soon as it has no live block"},
     {"free_when_no_cache_hit", STRATA_OPTION_BOOL, offsetof(auto_growth_options_t, free_when_no_cache_hit), "false", 0, 0, NULL,
@@ -120,15 +120,11 @@ static const strata_record_t *find(strata_layer_t *base, uint64_t address) {
 static strata_status_t check_pools(const auto_growth_options_t *o, const char **option) {
     if (o->small_pool_size > 0 && o->split_pools) {
         *option = "split_pools";
-        return strata_fail(STRATA_E_STRATEGY, 0,
-                           "split_pools and small_pool_size are two ways to divide the chunks; write one "
-                           "of them");
+        return strata_fail(STRATA_E_STRATEGY, 0, "split_pools and small_pool_size both divide the chunks; write only one");
     }
     if (o->small_pool_size > 0 || (o->small_chunk_size == 0 && o->small_preallocate == 0)) return STRATA_OK;
     *option = o->small_chunk_size > 0 ? "small_chunk_size" : "small_preallocate";
-    return strata_fail(STRATA_E_STRATEGY, 0,
-                       "there is no small pool; write small_pool_size: 1MiB, for requests up to that "
-                       "size, beside it");
+    return strata_fail(STRATA_E_STRATEGY, 0, "there is no small pool; add small_pool_size: 1MiB, for requests up to that size");
 }
 
 static strata_status_t check(const void *options_given, strata_place_kind_t place, const char **option) {
@@ -137,8 +133,8 @@ static strata_status_t check(const void *options_given, strata_place_kind_t plac
     if (strata_is_power_of_two(o->alignment) && o->alignment >= least) return check_pools(o, option);
     *option = "alignment";
     return strata_fail(STRATA_E_STRATEGY, 0,
-                       "%llu is no alignment that this place can be served with; write a power of two of at "
-                       "least %u",
+                       "this place does not support the alignment %llu; write a power of two of at least "
+                       "%u",
                        (unsigned long long)o->alignment, least);
 }
 

@@ -14,10 +14,10 @@ typedef struct tally {
 static strata_status_t sum_pools(auto_growth_t *self, tally_t free[STRATA_AUTO_GROWTH_POOLS]) {
     STRATA_EACH_CHUNK(&self->chunks, number) {
         uint32_t first = strata_chunk_at(&self->chunks, number)->first, pool = strata_slab_record(slab_of(self), first)->pool;
-        if (pool >= strata_auto_growth_pools(self)) return corrupt("a chunk names a pool that is none", first);
+        if (pool >= strata_auto_growth_pools(self)) return corrupt("a chunk names an unknown pool", first);
         STRATA_EACH_BLOCK(&self->chunks, number, slot) {
             const strata_record_t *block = strata_slab_record(slab_of(self), slot);
-            if (block->pool != pool) return corrupt("a block names another pool than its chunk", slot);
+            if (block->pool != pool) return corrupt("a block and its chunk name different pools", slot);
             free[pool].bytes += block->state == STRATA_RECORD_FREE ? block->size : 0;
             free[pool].blocks += block->state == STRATA_RECORD_FREE;
         }
@@ -31,11 +31,11 @@ static strata_status_t validate_rules(const auto_growth_t *self) {
     bool divided = o->small_pool_size > 0 || o->split_pools;
     bool warming_up = self->steps < o->warm_up_steps;
     if (divided != strata_auto_growth_is_divided(self) || self->spills != o->split_pools)
-        return corrupt("the chunks are not divided as the options say", 0);
+        return corrupt("the chunks are not divided as the options require", 0);
     if (strata_repeats_are_on(&self->chunks.repeats) != o->stable_addresses)
-        return corrupt("addresses are not kept as the options say", 0);
-    if (self->warming_up != warming_up) return corrupt("the warm-up is not where the steps are", 0);
-    if (self->road != strata_auto_growth_road(self)) return corrupt("a hit takes the wrong road", 0);
+        return corrupt("addresses are not kept as the options require", 0);
+    if (self->warming_up != warming_up) return corrupt("the warm-up state does not match the steps", 0);
+    if (self->road != strata_auto_growth_road(self)) return corrupt("the hit path is wrong", 0);
     return STRATA_OK;
 }
 

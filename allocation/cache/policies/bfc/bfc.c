@@ -329,7 +329,9 @@ static strata_status_t extend_and_search(bfc_t *self, lookup_t *lookup, strata_r
         uint32_t slots = bfc_slab(self)->unused + bfc_slab(self)->capacity - bfc_slab(self)->used;
         if ((*record = find(self, lookup)) != NULL) return STRATA_OK;
         if (lookup->waited != STRATA_OK) return lookup->waited;
-        if (slots < 2) return strata_fail(STRATA_E_LIMIT, 0, "a device holds %u blocks, the maximum", bfc_slab(self)->capacity);
+        if (slots < 2)
+            return strata_fail(STRATA_E_LIMIT, 0, "too many blocks: this device has %u, the maximum; free some",
+                               bfc_slab(self)->capacity);
     }
 }
 

@@ -26,10 +26,10 @@ static strata_status_t validate_region(const bfc_t *self, uint32_t number, uint3
         if (block->state != STRATA_RECORD_FREE) continue;
         if (!is_indexed(self, block)) return corrupt("a free block is in no bin", slot);
         if (should_have_merged(self, block)) return corrupt("two free blocks were not merged", slot);
-        if (strata_mark_count(block) > self->last.frees) return corrupt("a block was freed after all frees", slot);
+        if (strata_mark_count(block) > self->last.frees) return corrupt("a block's free number exceeds the count of frees", slot);
         *stamps += bfc_stamp_of(block) != 0;
     }
-    return live == bfc_region_at(self, number)->live ? STRATA_OK : corrupt("a region counts its live blocks wrongly", 0);
+    return live == bfc_region_at(self, number)->live ? STRATA_OK : corrupt("a region's count of live blocks is wrong", 0);
 }
 
 static strata_status_t validate_regions(const bfc_t *self, const strata_pieces_tally_t *pieces) {
@@ -40,7 +40,7 @@ static strata_status_t validate_regions(const bfc_t *self, const strata_pieces_t
     }
     if (pieces->free_bytes != bfc_idle(self)) return corrupt("the sum of free blocks is wrong", 0);
     if (pieces->free_blocks != self->idle.count || pieces->free_bytes != self->idle.bytes)
-        return corrupt("the bins do not have the free blocks", 0);
+        return corrupt("the bins do not match the free blocks", 0);
     return stamps == self->stamp_count ? STRATA_OK : corrupt("the number of counts is wrong", 0);
 }
 

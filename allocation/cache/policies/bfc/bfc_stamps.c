@@ -72,11 +72,11 @@ strata_status_t strata_bfc_validate_stamps(const bfc_t *self) {
         const bfc_stamp_t *stamp = bfc_stamp_at(self, node);
         if (stamp->prev != last) return corrupt("the queue of counts has a wrong link back");
         if (stamp->count == 0 || stamp->count > atomic_load(&self->base.domain->count))
-            return corrupt("a block was freed at a count that never was");
+            return corrupt("a block was freed at an unknown count");
         if (!self->jumbled && stamp->count < latest) return corrupt("the queue of counts is out of order");
         if (stamp->slot >= bfc_slab(self)->used || !bfc_is_free(self, stamp->slot) ||
             bfc_stamp_of(bfc_block(self, stamp->slot)) != node)
-            return corrupt("a count is of a block that does not have it");
+            return corrupt("a count refers to a block that does not have it");
         latest = stamp->count;
         last = node;
     }

@@ -269,7 +269,7 @@ static strata_record_t *hand_out_fresh(caching_t *self, uint32_t slot, const loo
     strata_record_t *block = hand_out(self, idle, slot, lookup);
     if (block) return block;
     strata_tree_add(idle, caching_slab(self), slot);
-    strata_fail(STRATA_E_LIMIT, 0, "a device holds %u blocks, the maximum", caching_slab(self)->capacity);
+    strata_fail(STRATA_E_LIMIT, 0, "too many blocks: this device has %u, the maximum; free some", caching_slab(self)->capacity);
     return NULL;
 }
 
@@ -443,9 +443,11 @@ static strata_status_t check(const void *filled, strata_place_kind_t place, cons
     if (status != STRATA_OK) return status;
     *option = "garbage_collection_threshold";
     if (o->garbage_collection_threshold > 0 && o->memory_fraction >= 1)
-        return strata_fail(STRATA_E_STRATEGY, 0, "garbage is collected where memory_fraction is below 1; write one, as in 0.9");
+        return strata_fail(STRATA_E_STRATEGY, 0, "garbage collection needs a memory_fraction below 1; write one, such as 0.9");
     if (o->garbage_collection_threshold > 0 && o->streams == STRATA_CACHING_NO_STREAMS)
-        return strata_fail(STRATA_E_STRATEGY, 0, "where streams are ignored no ages are kept; write streams: own, or no threshold");
+        return strata_fail(STRATA_E_STRATEGY, 0,
+                           "ages are not tracked with streams: ignored; write streams: own, or no "
+                           "threshold");
     *option = "reuse_in_capture";
     status = strata_uses_check_reuse(o->reuse_in_capture, place);
     if (status != STRATA_OK) return status;

@@ -23,7 +23,7 @@ static strata_status_t validate_segment(const caching_t *self, uint32_t node) {
         if (block->size == 0) continue; /* an end of a run */
         bool lost = block->state == STRATA_RECORD_FREE && !is_indexed(self, segment, block);
         if (lost) return corrupt("a free block is in no bank", slot);
-        if (block->pool != caching_code(segment->bank, segment->kind)) return corrupt("a block names another bank", slot);
+        if (block->pool != caching_code(segment->bank, segment->kind)) return corrupt("a block names the wrong bank", slot);
     }
     return STRATA_OK;
 }
@@ -41,13 +41,12 @@ static strata_status_t validate_bank(const caching_t *self, uint32_t node, bank_
         tally->blocks += bank->idle[kind].count;
         tally->bytes += bank->idle[kind].bytes;
     }
-    if (bank->stream > 0 && bank->stream >= self->uses.users.nodes.used)
-        return corrupt("a bank is of a stream that there never was", 0);
+    if (bank->stream > 0 && bank->stream >= self->uses.users.nodes.used) return corrupt("a bank belongs to an unknown stream", 0);
     const strata_order_key_t key = strata_caching_bank_key(self, bank->stream);
-    if (memcmp(&bank->link.key, &key, sizeof key) != 0) return corrupt("a bank does not stand where its stream belongs", 0);
+    if (memcmp(&bank->link.key, &key, sizeof key) != 0) return corrupt("a bank's position does not match its stream", 0);
     tally->segments += bank->segments;
     if (bank->gone != (bank->stream && caching_stream_at(self, bank->stream)->state != STRATA_USER_NAMED))
-        return corrupt("a bank does not know whether its stream was destroyed", 0);
+        return corrupt("a bank's destroyed flag does not match its stream", 0);
     tally->gone += bank->gone;
     return status;
 }
@@ -59,9 +58,9 @@ static strata_status_t validate_banks(const caching_t *self, const strata_pieces
         status = validate_bank(self, node, &tally);
     if (status != STRATA_OK) return status;
     if (tally.blocks != blocks->free_blocks || tally.bytes != blocks->free_bytes)
-        return corrupt("the banks do not have the free blocks", 0);
+        return corrupt("the banks do not match the free blocks", 0);
     uint32_t count = self->vmm ? self->runs.parts.count + self->ranges.used - 1 - self->ranges.unused : self->chunks.count;
-    if (tally.segments != count) return corrupt("the banks do not have the segments", 0);
+    if (tally.segments != count) return corrupt("the banks do not match the segments", 0);
     uint32_t gone = 0;
     for (uint32_t node = self->first_gone; node && gone <= tally.gone; node = caching_bank_at(self, node)->next_gone) gone++;
     return tally.gone == gone ? STRATA_OK : corrupt("the list of banks of destroyed streams is wrong", 0);

@@ -8,10 +8,11 @@ enum { SMALL_SEGMENT = 2 * MIB, LARGE_SEGMENT_BELOW = 10 * MIB, SEGMENT_UNIT = 2
 /* ---- `roundup_power2_divisions`: "4", or "[256:1,512:2,>:8]" with sizes in MiB ---- */
 
 static strata_status_t wrong(const char *text) {
-    return strata_fail(STRATA_E_STRATEGY, 0,
-                       "\"%.*s\" are no divisions; write a power of two as in 4, or 0 for none, or one "
-                       "for each size in MiB, as in [256:1,512:2,>:8]",
-                       SHOWN, text);
+    return strata_fail(
+        STRATA_E_STRATEGY, 0,
+        "\"%.*s\" is not a list of divisions; write a power of two such as 4, or 0 for none, or one for each size in MiB, such "
+        "as [256:1,512:2,>:8]",
+        SHOWN, text);
 }
 
 /* Reads a number of at most nine digits. Returns false if there is none. */

@@ -17,7 +17,10 @@ static uint32_t owner_of(const caching_t *self, const strata_record_t *block) {
 strata_status_t strata_caching_record_stream(strata_layer_t *base, strata_record_t *block, strata_stream_t stream,
                                              strata_call_t *call) {
     caching_t *self = (caching_t *)base;
-    if (caching_ignores_streams(self)) return strata_fail(STRATA_E_UNSUPPORTED, 0, "caching ignores streams here, and so borrows");
+    if (caching_ignores_streams(self))
+        return strata_fail(STRATA_E_UNSUPPORTED, 0,
+                           "caching ignores borrows with streams: "
+                           "ignored");
     bool entered = strata_call_enter(call, base);
     uint32_t user = strata_caching_stream(self, stream);
     strata_status_t status = user ? STRATA_OK : STRATA_E_LIMIT;

@@ -134,7 +134,7 @@ static strata_status_t allocate(strata_layer_t *base, const strata_request_t *re
         return STRATA_OK;
     }
     if (request->flags & STRATA_NO_GROW)
-        return strata_fail(STRATA_E_NO_MEMORY, 0, "no kept block is near %zu bytes, and no growth is allowed", request->size);
+        return strata_fail(STRATA_E_NO_MEMORY, 0, "no kept block is close to %zu bytes, and growth is forbidden", request->size);
     strata_status_t status = grow(self, request, record);
     if (status != STRATA_E_NO_MEMORY || give_largest(self, request->size, request->call) == 0) return status;
     return grow(self, request, record);
@@ -160,7 +160,7 @@ static strata_status_t validate(strata_layer_t *base) {
     strata_status_t status = strata_chunks_validate(&self->chunks, &pieces);
     for (uint32_t number = self->chunks.first; number && status == STRATA_OK; number = strata_chunk_at(&self->chunks, number)->next)
         if (strata_slab_record(slab_of(self), strata_chunk_at(&self->chunks, number)->first)->next)
-            status = corrupt("a block is not its chunk");
+            status = corrupt("a block does not span its chunk");
     if (status != STRATA_OK) return status;
     if (pieces.free_blocks != self->kept.count) return corrupt("the number of kept blocks is wrong");
     return strata_tree_validate(&self->kept, slab_of(self));

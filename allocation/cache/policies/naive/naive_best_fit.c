@@ -94,7 +94,7 @@ static strata_status_t search(strata_layer_t *base, strata_lookup_t *lookup, str
             if (slot == 0) return STRATA_E_NO_MEMORY;
         }
         if (!strata_buddy_take(&self->buddy, naive_slab(self), slot, lookup->rounded))
-            return strata_fail(STRATA_E_LIMIT, 0, "%s holds %u blocks, the maximum", self->base.type->name,
+            return strata_fail(STRATA_E_LIMIT, 0, "%s has %u blocks, the maximum", self->base.type->name,
                                naive_slab(self)->capacity);
         *record = naive_block(self, slot);
         hand_out(self, *record, lookup->request->call->stack->number, lookup->request->size, lookup->user);
@@ -155,7 +155,7 @@ static strata_status_t ask(naive_t *self, const strata_lookup_t *lookup, uint64_
 static strata_status_t serve_huge(naive_t *self, const strata_lookup_t *lookup, strata_record_t **record) {
     uint32_t slot;
     if (lookup->request->flags & (STRATA_NO_GROW | STRATA_SMALL_GROWTH))
-        return strata_fail(STRATA_E_NO_MEMORY, 0, "%s keeps no blocks above %llu bytes, and the request forbids asking below",
+        return strata_fail(STRATA_E_NO_MEMORY, 0, "%s keeps no blocks above %llu bytes, and the request forbids growth",
                            self->base.type->name, (unsigned long long)self->max_block);
     uint64_t size;
     strata_status_t status = strata_naive_growth(self, lookup->rounded, lookup->request, &size);
@@ -186,7 +186,7 @@ static strata_status_t grow(strata_layer_t *base, strata_lookup_t *lookup, uint6
     bool small = (lookup->request->flags & STRATA_SMALL_GROWTH) != 0;
     (void)record;
     if (small && !naive_options_of(self)->smaller_growth)
-        return strata_fail(STRATA_E_NO_MEMORY, 0, "no free block of %llu bytes, and no smaller growth is allowed",
+        return strata_fail(STRATA_E_NO_MEMORY, 0, "no free block of %llu bytes, and smaller growth is forbidden",
                            (unsigned long long)rounded);
     strata_status_t status = small ? ask(self, lookup, rounded, &slot) : ask_for_chunk(self, lookup, &slot);
     if (status == STRATA_OK) take_in(self, lookup, slot);
@@ -316,17 +316,16 @@ strata_status_t strata_naive_check(const void *filled, strata_place_kind_t place
     *option = "min_block";
     if (!strata_is_power_of_two(o->min_block) || o->min_block < least)
         return strata_fail(STRATA_E_STRATEGY, 0,
-                           "%llu is no multiple that blocks of this place can have; write a power of two of at "
-                           "least %u",
+                           "blocks of this place cannot be multiples of %llu; write a power of two of at least %u",
                            (unsigned long long)o->min_block, least);
     *option = o->parts != 1 ? "parts" : "memory";
     if (!host && (o->parts != 1 || o->memory != 0))
-        return strata_fail(STRATA_E_STRATEGY, 0, "this option is for pinned and host memory; take it out here");
+        return strata_fail(STRATA_E_STRATEGY, 0, "this option is only for pinned and host memory; remove it here");
     *option = "reallocate";
     if (host && o->reallocate != 0)
         return strata_fail(STRATA_E_STRATEGY, 0,
-                           "all chunks of pinned and host memory are of one size; write initial for the "
-                           "largest, or take it out");
+                           "all chunks of pinned and host memory have one size; write initial for the "
+                           "largest, or remove it");
     return STRATA_OK;
 }
 

@@ -12,11 +12,11 @@ static strata_status_t validate_blocks(const naive_t *self) {
         STRATA_EACH_BLOCK(&self->chunks, number, slot) {
             const strata_record_t *block = naive_block(self, slot);
             if (block->state == STRATA_RECORD_FREE && strata_mark_count(block) > self->last.frees)
-                return corrupt(self, "a free block has a mark that was never made", slot);
+                return corrupt(self, "a free block has an unknown mark", slot);
             if (block->pool != STRATA_NAIVE_HUGE) continue;
             if (block->size != strata_chunk_at(&self->chunks, number)->size || block->state == STRATA_RECORD_FREE)
                 return corrupt(self, "a huge chunk is not one block in use", slot);
-            if (block->size <= self->max_block) return corrupt(self, "a huge block is one of the pool's", slot);
+            if (block->size <= self->max_block) return corrupt(self, "a huge block is small enough for the pool", slot);
             huge_bytes += block->size;
         }
     return huge_bytes == self->huge_bytes ? STRATA_OK : corrupt(self, "the sum of huge blocks is wrong", 0);

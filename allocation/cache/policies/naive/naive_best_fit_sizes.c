@@ -38,7 +38,7 @@ static strata_status_t chunk_of_device(const naive_t *self, const strata_request
     strata_refused_by_device(request, *size);
     strata_print_size(said, asked, sizeof asked);
     strata_print_size(usable, most, sizeof most);
-    return strata_fail(STRATA_E_NO_MEMORY, 0, "%s.%s: %s are more than the %s that may be used", self->base.type->name, option,
+    return strata_fail(STRATA_E_NO_MEMORY, 0, "%s.%s: %s is more than the %s that may be used", self->base.type->name, option,
                        asked, most);
 }
 

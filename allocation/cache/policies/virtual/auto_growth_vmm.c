@@ -247,7 +247,7 @@ static strata_status_t create(strata_layer_t *base) {
 static strata_status_t check(const void *options_given, strata_place_kind_t place, const char **option) {
     (void)options_given, (void)option;
     if (place == STRATA_PLACE_GPU) return STRATA_OK;
-    return strata_fail(STRATA_E_STRATEGY, 0, "auto_growth_vmm serves gpu places alone; write auto_growth here");
+    return strata_fail(STRATA_E_STRATEGY, 0, "auto_growth_vmm serves only gpu places; write auto_growth here");
 }
 
 const strata_layer_type_t strata_auto_growth_vmm_type = {

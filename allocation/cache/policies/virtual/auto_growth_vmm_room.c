@@ -59,7 +59,8 @@ static strata_status_t add_range(auto_growth_vmm_t *self, uint64_t size, vmm_kin
     for (uint32_t i = 0; i < self->range_count; i++) range.size = strata_max(range.size, 2 * self->ranges[i].size);
     if (self->range_count == STRATA_VMM_RANGES || !strata_round_up(size, self->granularity, &least))
         return strata_fail(STRATA_E_LIMIT, 0, "auto_growth_vmm has %u ranges of addresses, the maximum", self->range_count);
-    if (least > MOST) return strata_fail(STRATA_E_NO_MEMORY, 0, "no device has %llu bytes of addresses", (unsigned long long)least);
+    if (least > MOST)
+        return strata_fail(STRATA_E_NO_MEMORY, 0, "no device has %llu bytes of address space", (unsigned long long)least);
     least += self->granularity;
     range.size = strata_max(range.size, 4 * least);
     strata_opened_t opened = strata_call_unlock(call);

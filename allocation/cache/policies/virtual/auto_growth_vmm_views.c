@@ -362,13 +362,13 @@ static strata_status_t validate_view(const auto_growth_vmm_t *self, uint32_t vie
     for (uint32_t shadow = v->first; shadow; shadow = shadow_at(self, shadow)->next) {
         const vmm_shadow_t *s = shadow_at(self, shadow);
         if (s->at != at || s->size != strata_run_part_at(&self->runs, s->part)->size)
-            return corrupt("a mapping is elsewhere", view);
+            return corrupt("a mapping is at the wrong address", view);
         at += s->size;
         taken += s->own ? strata_slab_record(slab(self), s->own)->size : 0;
     }
-    if (at != v->at + v->size) return corrupt("a view is not as large as its handles", view);
+    if (at != v->at + v->size) return corrupt("a view's size is not the sum of its handles", view);
     if (taken != (v->slot ? strata_slab_record(slab(self), v->slot)->size : 0))
-        return corrupt("a block is not as large as what it has of the handles", view);
+        return corrupt("a block's size does not match its part of the handles", view);
     return STRATA_OK;
 }
 
@@ -380,5 +380,5 @@ strata_status_t strata_growth_vmm_validate_views(auto_growth_vmm_t *self) {
     if (status != STRATA_OK) return status;
     for (uint32_t part = strata_runs_part_from(&self->runs, 0); part; part = strata_runs_next_part(&self->runs, part))
         known += strata_growth_vmm_part(self, part)->views;
-    return known == self->mapped ? STRATA_OK : corrupt("a handle is in views that are not there", 0);
+    return known == self->mapped ? STRATA_OK : corrupt("a handle is in unknown views", 0);
 }

@@ -274,7 +274,8 @@ static strata_status_t grow(strata_layer_t *base, strata_lookup_t *lookup, uint6
     const strata_request_t *request = lookup->request;
     (void)record;
     bool remaps = options_of(self)->remap_on_oom;
-    if (size > self->addresses) return strata_fail(STRATA_E_NO_MEMORY, 0, "the range has no %llu bytes", (unsigned long long)size);
+    if (size > self->addresses)
+        return strata_fail(STRATA_E_NO_MEMORY, 0, "the range is smaller than %llu bytes", (unsigned long long)size);
     strata_status_t status = ensure_range(self, request->call);
     if (status != STRATA_OK) return status;
     strata_runs_wait_for_gaps(&self->runs, &self->unmapping, request->call);
@@ -282,7 +283,7 @@ static strata_status_t grow(strata_layer_t *base, strata_lookup_t *lookup, uint6
     uint64_t gap = gap_for(self, bytes), at = gap ? gap : tail_of(self);
     uint32_t last = gap ? 0 : last_free(self);
     if (last) bytes = strata_round_up_any(size - block_at(self, last)->size, self->handle);
-    if (at + bytes > self->begin + self->addresses) return strata_fail(STRATA_E_NO_MEMORY, 0, "the range has no room at its end");
+    if (at + bytes > self->begin + self->addresses) return strata_fail(STRATA_E_NO_MEMORY, 0, "the range is full");
     status = map_some(self, at, bytes, remaps, request);
     if (status == STRATA_E_NO_MEMORY && remaps && remap(self, size, request->call)) return STRATA_OK;
     return status;
@@ -376,7 +377,7 @@ static strata_status_t validate(strata_layer_t *base) {
     bool whole = pieces.free_bytes == self->idle.bytes && pieces.free_blocks == self->idle.count &&
                  pieces.free_bytes == self->chunks.bytes - self->used_bytes;
     if (status != STRATA_OK || whole) return status;
-    return strata_fail(STRATA_E_CORRUPT, 0, "best_fit_vmm: the index does not have the free blocks");
+    return strata_fail(STRATA_E_CORRUPT, 0, "best_fit_vmm: the index does not match the free blocks");
 }
 
 static void destroy(strata_layer_t *base) {
@@ -404,7 +405,7 @@ static strata_status_t create(strata_layer_t *base) {
 static strata_status_t check(const void *filled, strata_place_kind_t place, const char **option) {
     (void)filled, (void)option;
     if (place == STRATA_PLACE_GPU) return STRATA_OK;
-    return strata_fail(STRATA_E_STRATEGY, 0, "best_fit_vmm serves gpu places alone; write auto_growth here");
+    return strata_fail(STRATA_E_STRATEGY, 0, "best_fit_vmm serves only gpu places; write auto_growth here");
 }
 
 const strata_layer_type_t strata_best_fit_vmm_type = {

@@ -39,7 +39,7 @@ static strata_status_t check(const void *filled, strata_place_kind_t place, cons
     const caching_options_t *o = filled;
     uint32_t divisions[STRATA_CACHING_OCTAVES];
     if (place != STRATA_PLACE_GPU)
-        return strata_fail(STRATA_E_STRATEGY, 0, "caching_vmm serves gpu places alone; write caching here");
+        return strata_fail(STRATA_E_STRATEGY, 0, "caching_vmm serves only gpu places; write caching here");
     *option = "roundup_power2_divisions";
     strata_status_t status = strata_caching_read_divisions(o->roundup_power2_divisions, divisions);
     return status == STRATA_OK ? strata_option_check_wants(options, wants, filled, option) : status;

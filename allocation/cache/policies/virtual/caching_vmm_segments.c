@@ -411,12 +411,13 @@ static strata_status_t validate_range(const caching_t *self, const caching_range
     for (uint32_t n = strata_runs_part_from(caching_runs(self), range->base); n; n = strata_runs_next_part(&self->runs, n)) {
         const caching_segment_t *part = caching_segment_at(self, n);
         if (part->part.at >= end_of_range(range)) break;
-        if (part->bank != range->bank || part->kind != range->kind) return corrupt("a handle is of another bank", part->part.at);
+        if (part->bank != range->bank || part->kind != range->kind)
+            return corrupt("a handle belongs to another bank", part->part.at);
         if (part->part.size != self->handle[range->kind] || (part->part.at - range->base) % part->part.size != 0)
-            return corrupt("a handle is no whole handle of its range", part->part.at);
+            return corrupt("a handle is not a whole handle of its range", part->part.at);
         count++;
     }
-    return count == range->parts ? STRATA_OK : corrupt("a range has other handles than it counts", range->base);
+    return count == range->parts ? STRATA_OK : corrupt("a range's count of handles is wrong", range->base);
 }
 
 strata_status_t strata_caching_validate_ranges(const caching_t *self) {
@@ -429,5 +430,5 @@ strata_status_t strata_caching_validate_ranges(const caching_t *self) {
         status = validate_range(self, range);
     }
     if (status != STRATA_OK) return status;
-    return parts == self->runs.parts.count ? STRATA_OK : corrupt("handles lie in no range", 0);
+    return parts == self->runs.parts.count ? STRATA_OK : corrupt("handles are outside all ranges", 0);
 }
