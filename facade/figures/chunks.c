@@ -82,7 +82,7 @@ static void say_block(strata_text_t *text, const strata_snapshot_row_t *row) {
     strata_text_say(text, "  0x%" PRIxPTR, (uintptr_t)row->block.ptr);
     strata_text_say_size(text, " ", row->block.size);
     strata_text_say(text, " %s", states[row->state]);
-    if (row->state == 1 && row->requested != row->block.size) strata_text_say_size(text, ", asked ", row->requested);
+    if (row->state == 1 && row->requested != row->block.size) strata_text_say_size(text, ", requested ", row->requested);
     strata_text_say(text, "\n");
 }
 

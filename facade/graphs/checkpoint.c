@@ -15,7 +15,7 @@ struct strata_checkpoint {
 
 static strata_status_t refuse_begun(const strata_graph_pool_state_t *state) {
     if (!state->open) return STRATA_OK;
-    return strata_fail(STRATA_E_BUSY, 0, "requests go to this pool now: end it first");
+    return strata_fail(STRATA_E_BUSY, 0, "this pool is open; end it first");
 }
 
 /* ---- taking ---- */
@@ -61,7 +61,7 @@ static strata_status_t restore(strata_graph_pool_t *pool, void *context) {
     if (status == STRATA_OK) status = strata_group_refuse_paused(pool->group);
     if (status != STRATA_OK) return status;
     if (!strata_graph_pool_hold(pool))
-        return strata_fail(STRATA_E_INVALID, 0, "nothing keeps this pool any more: its memory goes back as it is freed");
+        return strata_fail(STRATA_E_INVALID, 0, "nothing keeps this pool, so its memory goes back as it is freed");
     status = strata_graph_pool_set_live(pool, &restoring->checkpoint->live, &restoring->changes);
     (void)strata_graph_pool_let_go(pool);
     return status;

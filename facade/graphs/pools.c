@@ -14,16 +14,16 @@
 static strata_status_t fresh_number(strata_facade_t *facade, uint64_t *pool) {
     uint32_t number = atomic_fetch_add(&facade->graph_pools, 1);
     if (number >= STRATA_POOL_GRAPH_BIT)
-        return strata_fail(STRATA_E_LIMIT, 0, "a facade makes %d pools of graphs, the maximum", STRATA_POOL_GRAPH_BIT);
+        return strata_fail(STRATA_E_LIMIT, 0, "a facade can create %d graph pools, the maximum", STRATA_POOL_GRAPH_BIT);
     *pool = strata_plans_pool(facade, STRATA_POOL_GRAPH_BIT | number);
     return STRATA_OK;
 }
 
 static strata_status_t no_such(const strata_facade_t *facade, uint64_t pool) {
     if (!strata_plans_is_graph_pool(facade, pool))
-        return strata_fail(STRATA_E_INVALID, 0, "%#llx is no pool of graphs of this facade; 0 asks for a new one",
+        return strata_fail(STRATA_E_INVALID, 0, "%#llx is not a graph pool of this facade; pass 0 for a new one",
                            (unsigned long long)pool);
-    return strata_fail(STRATA_E_STALE, 0, "pool %#llx has ended, or is another place's", (unsigned long long)pool);
+    return strata_fail(STRATA_E_STALE, 0, "pool %#llx has ended, or belongs to another place", (unsigned long long)pool);
 }
 
 /* ---- begin ---- */
@@ -67,7 +67,7 @@ static strata_status_t begin(strata_t handle, strata_place_t place, const strata
     strata_status_t status = strata_facade_domain(facade, place, &domain);
     if (status != STRATA_OK) return status;
     if (strata_place_is_ownerless(strata_place_kind(place)))
-        return strata_fail(STRATA_E_UNSUPPORTED, 0, "pinned and host memory has no owner streams, and so no pools of graphs");
+        return strata_fail(STRATA_E_UNSUPPORTED, 0, "pinned and host memory has no owner streams, and therefore no graph pools");
     strata_graph_window_t own = *window;
     own.stream = strata_facade_stream_key(domain, window->stream);
     own.thread = own.stream == STRATA_STREAM_PER_THREAD ? strata_threads_self() : 0;
@@ -118,7 +118,7 @@ strata_status_t strata_facade_with_graph_pool(strata_t handle, strata_place_t pl
 }
 
 static strata_status_t end(strata_graph_pool_t *pool, void *context) {
-    if (!pool->open) return strata_fail(STRATA_E_INVALID, 0, "the pool is not begun: every end has one begin");
+    if (!pool->open) return strata_fail(STRATA_E_INVALID, 0, "the pool is not open; each end needs a begin");
     strata_status_t status = strata_graph_pool_refuse_capturing(pool);
     if (status != STRATA_OK) return status;
     strata_graph_pool_close(pool);
@@ -133,7 +133,7 @@ strata_status_t strata_graph_pool_end(strata_t facade, strata_place_t place, uin
 static strata_status_t remove_one(strata_graph_pool_t *pool, void *context) {
     (void)context;
     if (strata_graph_pool_let_go(pool)) return STRATA_OK;
-    return strata_fail(STRATA_E_INVALID, 0, "the program keeps this pool by no begin any more: every remove has one begin");
+    return strata_fail(STRATA_E_INVALID, 0, "this pool has no begin left to remove; each remove needs a begin");
 }
 
 strata_status_t strata_graph_pool_remove(strata_t facade, strata_place_t place, uint64_t pool) {
@@ -203,21 +203,23 @@ strata_status_t strata_facade_refuse_graphs(strata_facade_t *facade) {
     if (graphs == 0) return STRATA_OK;
     return strata_fail(
         STRATA_E_BUSY, 0,
-        "%u captured graphs, or pools that are begun, use memory of this facade: destroy the graphs and end the pools first",
+        "%u captured graphs or open graph pools use memory of this facade; destroy the graphs and end the pools first",
         (unsigned)graphs);
 }
 
 /* ---- routing of requests ---- */
 
 static strata_status_t fail_elsewhere(void) {
-    return strata_fail(STRATA_E_CAPTURE, 0,
-                       "the request names another pool than that of the graph which is captured on its stream: a launch would use "
-                       "memory that the other pool gives to others; name none");
+    return strata_fail(
+        STRATA_E_CAPTURE, 0,
+        "the request names a pool, but its stream is being captured into a graph with another pool, so a launch could use "
+        "reused memory; name no pool");
 }
 
 static strata_status_t fail_outside(void) {
     return strata_fail(STRATA_E_CAPTURE, 0,
-                       "a pool of graphs serves requests inside captures alone: a launch would overwrite what others had from it");
+                       "a graph pool serves only requests inside captures: a launch would overwrite the memory of other "
+                       "requests");
 }
 
 strata_status_t strata_facade_route(strata_facade_t *facade, strata_place_t place, strata_stream_t stream, uint64_t said,

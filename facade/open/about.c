@@ -30,9 +30,9 @@ strata_status_t strata_explain(strata_t handle, char *text, size_t capacity, siz
     char *whole = NULL;
     size_t length = 0;
     FILE *out = open_memstream(&whole, &length);
-    if (!out) return strata_fail(STRATA_E_HOST_MEMORY, 0, "no host memory for the text");
+    if (!out) return strata_fail(STRATA_E_HOST_MEMORY, 0, "out of host memory for the text");
     strata_status_t status = strata_config_explain(facade->strategy, out);
-    if (fclose(out) != 0 && status == STRATA_OK) status = strata_fail(STRATA_E_HOST_MEMORY, 0, "no host memory for the text");
+    if (fclose(out) != 0 && status == STRATA_OK) status = strata_fail(STRATA_E_HOST_MEMORY, 0, "out of host memory for the text");
     if (status == STRATA_OK) {
         if (needed) *needed = length + 1;
         if (capacity > 0) snprintf(text, capacity, "%s", whole);

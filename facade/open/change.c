@@ -79,7 +79,7 @@ static strata_status_t check_is_idle(strata_facade_t *facade) {
     strata_facade_sweep_pauses(facade);
     uint64_t live = strata_facade_report_leaks(facade, NULL, NULL);
     if (live == 0) return strata_facade_refuse_graphs(facade);
-    return strata_fail(STRATA_E_BUSY, 0, "%llu allocations are live: the strategy is changed when nothing is",
+    return strata_fail(STRATA_E_BUSY, 0, "%llu allocations are live; free them before changing the strategy",
                        (unsigned long long)live);
 }
 
@@ -89,9 +89,8 @@ static strata_status_t load(strata_facade_t *facade, const strata_open_options_t
     strata_open_options_t wanted = *options;
     if (wanted.devices && strcmp(wanted.devices, devices) != 0)
         return strata_fail(STRATA_E_UNSUPPORTED, 0,
-                           "devices: \"%.40s\": a facade keeps the devices that it was opened for (%s); open "
-                           "another one",
-                           wanted.devices, devices);
+                           "devices: \"%.40s\": a facade cannot change its devices (%s); open another facade", wanted.devices,
+                           devices);
     wanted.devices = devices;
     return strata_facade_load(&wanted, strategy);
 }
@@ -126,7 +125,8 @@ strata_status_t strata_change_strategy(strata_t handle, const strata_open_option
     static const strata_open_options_t nothing = {.struct_size = sizeof nothing};
     strata_facade_t *facade = strata_facade_of(handle);
     if (!facade) return strata_last_error()->status;
-    if (strata_log_is_telling()) return strata_fail(STRATA_E_BUSY, 0, "what the log is told of may be under way: change after it");
+    if (strata_log_is_telling())
+        return strata_fail(STRATA_E_BUSY, 0, "the log function is running; change the strategy after it returns");
     if (!options) options = &nothing;
     strata_status_t status = strata_facade_check_options(options, __func__);
     if (status == STRATA_OK) status = strata_inside_refuse(handle, "strata_change_strategy");

@@ -59,5 +59,5 @@ strata_status_t strata_idle_start(strata_facade_t *facade) {
     if (facade->idle_after == STRATA_NEVER || strata_facade_clock(facade)->is_virtual) return STRATA_OK;
     int failed = strata_worker_start(facade, &facade->idle, keep_looking);
     if (!failed) return STRATA_OK;
-    return strata_fail(STRATA_E_HOST_MEMORY, 0, "the thread that `idle:` needs cannot be started: %s", strerror(failed));
+    return strata_fail(STRATA_E_HOST_MEMORY, 0, "cannot start the thread for `idle:`: %s", strerror(failed));
 }

@@ -119,11 +119,10 @@ static void end_facade(strata_facade_t *facade) {
 strata_status_t strata_close(strata_t handle, strata_close_mode_t mode, strata_leak_fn report, void *context) {
     strata_facade_t *facade = strata_facade_of(handle);
     if (!facade) return strata_last_error()->status;
-    if ((uint32_t)mode > STRATA_CLOSE_FORCE)
-        return strata_fail(STRATA_E_INVALID, 0, "strata_close: there is no mode %d", (int)mode);
+    if ((uint32_t)mode > STRATA_CLOSE_FORCE) return strata_fail(STRATA_E_INVALID, 0, "strata_close: unknown mode %d", (int)mode);
     strata_status_t busy = strata_inside_refuse(handle, "strata_close");
     if (busy != STRATA_OK) return busy;
-    if (strata_log_is_telling()) return strata_fail(STRATA_E_BUSY, 0, "what the log is told of may be under way: close after it");
+    if (strata_log_is_telling()) return strata_fail(STRATA_E_BUSY, 0, "the log function is running; close after it returns");
     uint64_t pending = strata_facade_still_pending(facade, mode != STRATA_CLOSE_BUSY);
     strata_facade_sweep_pauses(facade);
     if (mode == STRATA_CLOSE_FORCE) strata_pauses_forget(facade);
@@ -131,11 +130,11 @@ strata_status_t strata_close(strata_t handle, strata_close_mode_t mode, strata_l
     strata_status_t kept = mode == STRATA_CLOSE_FORCE ? STRATA_OK : strata_facade_refuse_graphs(facade);
     if (kept != STRATA_OK) return kept;
     if (mode != STRATA_CLOSE_FORCE && (live > 0 || (mode == STRATA_CLOSE_BUSY && pending > 0)))
-        return strata_fail(STRATA_E_BUSY, 0, "%llu allocations are live, %llu bytes wait for the device", (unsigned long long)live,
+        return strata_fail(STRATA_E_BUSY, 0, "%llu allocations are live, %llu bytes are deferred frees", (unsigned long long)live,
                            (unsigned long long)pending);
     uint64_t imports = strata_imports_live(facade);
     if (mode != STRATA_CLOSE_FORCE && imports > 0)
-        return strata_fail(STRATA_E_BUSY, 0, "%llu imports are live: end them first (strata_import_end)",
+        return strata_fail(STRATA_E_BUSY, 0, "%llu imports are live; end them first (strata_import_end)",
                            (unsigned long long)imports);
     strata_lost_t *lost = &facade->lost;
     strata_idle_stop(facade);

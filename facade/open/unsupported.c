@@ -4,7 +4,7 @@
 
 static strata_status_t later(strata_t handle, const char *what) {
     if (!strata_facade_of(handle)) return strata_last_error()->status;
-    return strata_fail(STRATA_E_UNSUPPORTED, 0, "%s is not served by this version", what);
+    return strata_fail(STRATA_E_UNSUPPORTED, 0, "%s is not supported by this version", what);
 }
 
 #define LATER(name, ...) strata_status_t name(strata_t facade, __VA_ARGS__)

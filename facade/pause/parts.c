@@ -36,11 +36,11 @@ static strata_status_t refuse(const strata_group_t *group, const strata_layer_t 
     const char *called = strata_group_name(group, name);
     if (source)
         return strata_fail(STRATA_E_UNSUPPORTED, 0,
-                           "strata_pause: %s%s gets memory from %s, which is in no handles: write vmm in place of it (stack: "
-                           "[stream_safe, auto_growth_vmm, vmm])%s",
+                           "strata_pause: %s%s gets memory from %s, which has no handles; write vmm instead (stack: [stream_safe, "
+                           "auto_growth_vmm, vmm])%s",
                            *called ? "the pool " : "memory outside pools", called, source->type->name,
                            group->graph ? ", in graph: of the strategy" : "");
-    return strata_fail(STRATA_E_UNSUPPORTED, 0, "strata_pause: %s%s has guard, which writes to what is freed: take it out",
+    return strata_fail(STRATA_E_UNSUPPORTED, 0, "strata_pause: %s%s has guard, which writes to freed memory; remove it",
                        *called ? "the pool " : "memory outside pools", called);
 }
 
@@ -178,7 +178,7 @@ static strata_status_t refuse_outside(const strata_pause_parts_t *parts, strata_
     strata_host_delete(refs);
     if (!chosen) return status;
     return strata_fail(STRATA_E_BUSY, 0,
-                       "strata_pause: a captured graph uses a block of this memory: keep its contents (STRATA_PAUSE_PINNED)");
+                       "strata_pause: a captured graph uses a block of this memory; keep its contents (STRATA_PAUSE_PINNED)");
 }
 
 static strata_status_t refuse_outside_in(const strata_pause_parts_t *parts, strata_domain_t *domain) {
@@ -193,8 +193,8 @@ strata_status_t strata_pause_refuse_graphs(const strata_pause_parts_t *parts) {
     for (uint32_t i = 0; i < parts->count; i++)
         if (parts->all[i].held)
             return strata_fail(STRATA_E_BUSY, 0,
-                               "strata_pause: a pool of captured graphs keeps its contents (STRATA_PAUSE_PINNED): a launch would "
-                               "find what is not theirs");
+                               "strata_pause: a pool of captured graphs needs its contents, which a launch reads; keep them "
+                               "(STRATA_PAUSE_PINNED)");
     uint32_t index = 0;
     strata_domain_t *domain;
     strata_status_t status = STRATA_OK;

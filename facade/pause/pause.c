@@ -76,7 +76,7 @@ static strata_status_t check_options(const strata_pause_options_t *options) {
         return strata_fail(STRATA_E_INVALID, 0, "strata_pause: contents: %u is none of STRATA_PAUSE_DROP, _PINNED, _FILE",
                            (unsigned)options->contents);
     if (options->contents == STRATA_PAUSE_FILE && !options->directory)
-        return strata_fail(STRATA_E_INVALID, 0, "strata_pause: `directory` is NULL, and a file is wanted");
+        return strata_fail(STRATA_E_INVALID, 0, "strata_pause: `directory` is NULL, but STRATA_PAUSE_FILE needs one");
     return STRATA_OK;
 }
 

@@ -41,7 +41,7 @@ static void say_live(strata_text_t *text, const strata_ref_info_t *info, strata_
 }
 
 static void say_freed(strata_text_t *text, const strata_ref_info_t *info, strata_ref_t ref) {
-    if (info->deferred) strata_text_say(text, ", and waits for other streams");
+    if (info->deferred) strata_text_say(text, ", and is in use by other streams");
     strata_text_say(text, "; ");
     say_stack(text, info, ref);
     say_who_asked(text, info);
@@ -53,7 +53,7 @@ static void say_foreign(strata_text_t *text, const strata_ref_info_t *info, stra
         strata_text_say(text, ": ");
         say_live(text, info, ref);
     } else if (info->freed) {
-        strata_text_say(text, ", where it was freed already");
+        strata_text_say(text, ", where it was already freed");
         say_freed(text, info, ref);
     }
 }
@@ -113,7 +113,7 @@ strata_status_t strata_diagnose_pointer(strata_facade_t *facade, const void *ptr
     strata_ref_t holder = holder_of(address), last = holder ? 0 : last_at(facade, address);
     if (holder) strata_ref_info_of(holder, &info);
     if (info.live) {
-        strata_text_say(&text, "; it lies %llu bytes inside ", (unsigned long long)(address - info.ptr));
+        strata_text_say(&text, "; it is %llu bytes inside ", (unsigned long long)(address - info.ptr));
         say_live(&text, &info, holder);
         if (info.facade != facade->handle) strata_text_say(&text, " of facade %#llx", (unsigned long long)info.facade);
     } else if (last) {
@@ -146,7 +146,7 @@ static bool say_what_it_holds(strata_text_t *text, const strata_facade_t *facade
     strata_stack_walk_live(stack, count_live, &first);
     if (first.ref) strata_ref_info_of(first.ref, &info);
     if (!info.live || info.facade != facade->handle) return false;
-    strata_text_say(text, "; stack %u of the old one holds %llu allocations, one of them ", (unsigned)stack->number,
+    strata_text_say(text, "; stack %u of the old stream has %llu allocations, including ", (unsigned)stack->number,
                     (unsigned long long)first.count);
     say_live(text, &info, first.ref);
     return true;

@@ -37,7 +37,7 @@ static strata_status_t device_of(strata_facade_t *facade, strata_place_t place, 
         if (status != STRATA_OK) return status;
     }
     if (number >= STRATA_FACADE_DEVICES || !facade->devices[number])
-        return strata_fail(STRATA_E_INVALID, 0, "the strategy's devices (%s) have no number %u", facade->strategy->devices,
+        return strata_fail(STRATA_E_INVALID, 0, "the strategy's devices (%s) do not include number %u", facade->strategy->devices,
                            (unsigned)strata_place_device(place));
     *device = facade->devices[number];
     return STRATA_OK;
@@ -74,7 +74,7 @@ static strata_status_t build_domain(strata_facade_t *facade, strata_place_t plac
 strata_status_t strata_facade_domain(strata_facade_t *facade, strata_place_t place, strata_domain_t **out) {
     uint32_t kind = strata_place_kind(place), number = strata_place_device(place);
     if (kind >= STRATA_PLACE_KINDS || number >= STRATA_FACADE_DEVICES || (strata_place_is_ownerless(kind) && number != 0))
-        return strata_fail(STRATA_E_INVALID, 0, "no such place: kind %u, device %u", kind, number);
+        return strata_fail(STRATA_E_INVALID, 0, "invalid place: kind %u, device %u", kind, number);
     *out = atomic_load(&facade->domains[kind][number]);
     if (*out) return STRATA_OK;
     strata_facade_begin_building(facade);

@@ -43,7 +43,7 @@ static uint64_t current(const strata_facade_t *facade, strata_place_t place) {
 strata_status_t strata_facade_pool(strata_facade_t *facade, strata_place_t place, uint64_t said, uint64_t *pool) {
     *pool = said == STRATA_POOL_ORDINARY ? 0 : said ? said : current(facade, place);
     if (*pool == 0 || strata_plans_is_graph_pool(facade, *pool) || strata_plans_of_pool(facade, *pool)) return STRATA_OK;
-    return strata_fail(STRATA_E_INVALID, 0, "%#llx is no pool of this facade; ask strata_pool() for its number",
+    return strata_fail(STRATA_E_INVALID, 0, "%#llx is not a pool of this facade; get the number from strata_pool()",
                        (unsigned long long)*pool);
 }
 
@@ -54,7 +54,7 @@ static const char *pool_word(size_t index, const void *context) {
 static strata_status_t fail_unknown(const strata_strategy_t *strategy, const char *name) {
     const strata_model_names_t *pools = &strategy->named[STRATA_NAMED_POOL];
     if (pools->count == 0)
-        return strata_fail(STRATA_E_INVALID, 0, "strategy %s names no pools; write pools: {%.40s: {stack: [...]}}", strategy->name,
+        return strata_fail(STRATA_E_INVALID, 0, "strategy %s has no pools; write pools: {%.40s: {stack: [...]}}", strategy->name,
                            *name ? name : "weights");
     char pool[256];
     strata_nearest_or_all(name, pools->count, pool_word, pools, pool, sizeof pool);
@@ -72,7 +72,7 @@ strata_status_t strata_pool(strata_t handle, const char *name, uint64_t *pool) {
     strata_status_t status = strata_names_number(&facade->names, found->name, &number);
     if (status != STRATA_OK) return status;
     if (!strata_names_find(&facade->names, number))
-        return strata_fail(STRATA_E_LIMIT, 0, "the facade has been told %d names, the most", STRATA_NAMES);
+        return strata_fail(STRATA_E_LIMIT, 0, "the facade has %d names, the maximum", STRATA_NAMES);
     *pool = strata_plans_pool(facade, number);
     return STRATA_OK;
 }
@@ -84,14 +84,14 @@ strata_status_t strata_pool_begin(strata_t handle, strata_place_t place, uint64_
     uint64_t meant;
     strata_status_t status = strata_facade_domain(facade, place, &domain);
     if (status == STRATA_OK && pool == 0)
-        status = strata_fail(STRATA_E_INVALID, 0, "0 is no pool; ask strata_pool() for its number");
+        status = strata_fail(STRATA_E_INVALID, 0, "0 is not a pool; get the number from strata_pool()");
     if (status == STRATA_OK) status = strata_facade_pool(facade, place, pool, &meant);
     if (status == STRATA_OK && strata_plans_is_graph_pool(facade, meant))
-        status = strata_fail(STRATA_E_INVALID, 0, "%#llx is a pool of graphs: strata_graph_pool_begin()", (unsigned long long)pool);
+        status = strata_fail(STRATA_E_INVALID, 0, "%#llx is a graph pool; use strata_graph_pool_begin()", (unsigned long long)pool);
     if (status != STRATA_OK) return status;
     take_out_closed();
     if (begun_count == BEGUN_MOST)
-        return strata_fail(STRATA_E_LIMIT, 0, "the thread has begun %d pools and ended none of them, the most", BEGUN_MOST);
+        return strata_fail(STRATA_E_LIMIT, 0, "the thread has begun %d pools without an end, the maximum", BEGUN_MOST);
     uint32_t number = (uint32_t)(meant & ((1u << STRATA_POOL_NAME_BITS) - 1));
     begun[begun_count++] = (begun_t){.facade = handle, .place = place, .pool = number};
     strata_lookup_forget_own(handle);
@@ -101,7 +101,7 @@ strata_status_t strata_pool_begin(strata_t handle, strata_place_t place, uint64_
 strata_status_t strata_pool_end(strata_t handle, strata_place_t place) {
     if (!strata_facade_of(handle)) return strata_last_error()->status;
     begun_t *one = innermost(handle, place);
-    if (!one) return strata_fail(STRATA_E_INVALID, 0, "this thread has begun no pool in this place: every begin has one end");
+    if (!one) return strata_fail(STRATA_E_INVALID, 0, "this thread has no open pool in this place; each end needs a begin");
     take_out(one);
     strata_lookup_forget_own(handle);
     return STRATA_OK;

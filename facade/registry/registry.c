@@ -25,7 +25,7 @@ static uint64_t generation_of(uint64_t slot) {
 
 strata_facade_t *strata_facade_of(strata_t handle) {
     if (strata_lookup_forked()) {
-        strata_fail(STRATA_E_FORKED, 0, "the process was forked after the facade was opened: a child cannot use its devices");
+        strata_fail(STRATA_E_FORKED, 0, "the process was forked after the facade was opened; the child cannot use its devices");
         return NULL;
     }
     strata_facade_t *facade = atomic_load_explicit(&strata_facades[handle % STRATA_FACADES], memory_order_acquire);
@@ -33,8 +33,8 @@ strata_facade_t *strata_facade_of(strata_t handle) {
     bool closed = handle != 0 && facade && handle / STRATA_FACADES <= generation_of(handle % STRATA_FACADES);
     strata_fail(STRATA_E_STALE, 0, "facade %#llx is not open: %s", (unsigned long long)handle,
                 closed        ? "it was closed"
-                : handle == 0 ? "0 names none"
-                              : "there never was such a one");
+                : handle == 0 ? "0 is not a facade"
+                              : "it was never opened");
     return NULL;
 }
 

@@ -64,7 +64,7 @@ strata_status_t strata_cache_below(strata_t handle, strata_place_t place, strata
     size_t left = index;
     strata_layer_t *layer = find(stack->top, &left);
     if (!layer)
-        return strata_fail(STRATA_E_INVALID, 0, "%zu: the stack has %zu cache%s", index, index - left,
+        return strata_fail(STRATA_E_INVALID, 0, "index %zu: the stack has %zu cache%s", index, index - left,
                            index - left == 1 ? "" : "s");
     strata_cache_t found = {.id = layer->serial};
     describe(layer, &found);

@@ -91,18 +91,21 @@ typedef struct cause_row {
 
 static const cause_row_t causes[] = {
     {STRATA_CAUSE_UNSPLIT, is_kept_whole, STRATA_IDLE_UNSPLIT,
-     "requested {asked}, with further steps forbidden; {there} are idle in blocks of up to {there_largest}, which {max_split_size} keeps unsplit"},
+     "requested {asked}, with further steps forbidden; {there} are idle in blocks of up to {there_largest}, which "
+     "{max_split_size} keeps unsplit"},
     {STRATA_CAUSE_NO_GROWTH, may_not_grow, STRATA_IDLE_OWN,
      "requested {asked}, with growth forbidden; the largest free block that may serve it has {there_largest}"},
     {STRATA_CAUSE_TOO_LARGE, is_too_large, NOTHING_THERE,
      "requested {asked}; the device has {total}, of which a program gets at most {most}"},
     {STRATA_CAUSE_NO_RETRY, may_not_retry, NOTHING_THERE,
-     "requested {asked}, with retries forbidden; {whole} are idle in whole chunks, {deferred} are freed but still in use by other streams"},
+     "requested {asked}, with retries forbidden; {whole} are idle in whole chunks, {deferred} are freed but still in use by "
+     "other streams"},
     {STRATA_CAUSE_CAPTURED, is_held, STRATA_IDLE_CAPTURED, "requested {asked}; {there} are idle but kept for captured graphs"},
     {STRATA_CAUSE_COUNTED, is_counted, STRATA_IDLE_COUNTED,
      "requested {asked}; {there} were freed with counts that no frontier has passed"},
     {STRATA_CAUSE_FRAGMENTATION, is_counted_in_pieces, STRATA_IDLE_COUNTED,
-     "requested {asked}; {there} were freed with counts, in pieces between live blocks. Once a frontier passes them, the largest run has {later_run}"},
+     "requested {asked}; {there} were freed with counts, in pieces between live blocks. Once a frontier passes them, the "
+     "largest run has {later_run}"},
     {STRATA_CAUSE_WAITING, waits, NOTHING_THERE, "requested {asked}; {deferred} are freed but still in use by other streams"},
     {STRATA_CAUSE_LIMBO, is_in_limbo, NOTHING_THERE,
      "requested {asked}; {limbo} in {limbo_blocks} blocks are freed but still in use by other processes"},
@@ -114,19 +117,25 @@ static const cause_row_t causes[] = {
      "requested {growth} from the device, which refused although it reports {free} free: {reason}"},
     {STRATA_CAUSE_KEPT, is_held, STRATA_IDLE_KEPT, "requested {asked}; {there} are idle in pools that keep their chunks"},
     {STRATA_CAUSE_IDLE_IN_POOL, is_idle_there, STRATA_IDLE_POOL,
-     "requested {asked}; {there} are idle in other pools' caches, where {there_held} of live blocks keep {there_chunks} chunks in use"},
+     "requested {asked}; {there} are idle in other pools' caches, where {there_held} of live blocks keep {there_chunks} chunks "
+     "in use"},
     {STRATA_CAUSE_IDLE_IN_THREAD, is_idle_there, STRATA_IDLE_THREAD,
-     "requested {asked}; {there} are idle in other threads' caches, where {there_held} of live blocks keep {there_chunks} chunks in use"},
+     "requested {asked}; {there} are idle in other threads' caches, where {there_held} of live blocks keep {there_chunks} "
+     "chunks in use"},
     {STRATA_CAUSE_FORGOTTEN, is_idle_there, STRATA_IDLE_ORPHAN,
      "requested {asked}; {there} are idle in the caches of a forgotten stream that has unfinished work"},
     {STRATA_CAUSE_IDLE_IN_STREAM, is_idle_there, STRATA_IDLE_STREAM,
-     "requested {asked}; {there} are idle in other streams' caches, where {there_held} of live blocks keep {there_chunks} chunks in use"},
+     "requested {asked}; {there} are idle in other streams' caches, where {there_held} of live blocks keep {there_chunks} "
+     "chunks in use"},
     {STRATA_CAUSE_SIZES, is_idle_there, STRATA_IDLE_SIZES,
-     "requested {asked}; {there} are idle where the cache serves other sizes, and {there_held} of live blocks keep {there_chunks} chunks in use"},
+     "requested {asked}; {there} are idle where the cache serves other sizes, and {there_held} of live blocks keep "
+     "{there_chunks} chunks in use"},
     {STRATA_CAUSE_FRAGMENTATION, is_idle_there, STRATA_IDLE_OWN,
-     "requested {asked}; {there} are idle in pieces of at most {there_largest}: {there_held} of live blocks keep {there_chunks} chunks in use"},
+     "requested {asked}; {there} are idle in pieces of at most {there_largest}: {there_held} of live blocks keep "
+     "{there_chunks} chunks in use"},
     {STRATA_CAUSE_FRAGMENTATION, waits_in_pieces, NOTHING_THERE,
-     "requested {asked}; {deferred} are freed but still in use by other streams, in pieces between live blocks. Once those streams finish, the largest run has {later_run}"},
+     "requested {asked}; {deferred} are freed but still in use by other streams, in pieces between live blocks. Once those "
+     "streams finish, the largest run has {later_run}"},
     {STRATA_CAUSE_PLACE_LIMIT, is_at_place_limit, NOTHING_THERE,
      "requested {asked}, which needs {growth}; {bound} allows {limit}, of which {used} are used"},
     {STRATA_CAUSE_BOUND, is_at_bound, NOTHING_THERE,
@@ -134,7 +143,8 @@ static const cause_row_t causes[] = {
     {STRATA_CAUSE_OTHERS, is_taken, NOTHING_THERE,
      "requested {asked}; the device has {free} free. Others use {outside} of its {total}, driver contexts included"},
     {STRATA_CAUSE_LEAK, is_leak, NOTHING_THERE,
-     "requested {asked}; of {allocated} in live blocks, {owner_bytes} are {owner_blocks} blocks by {owner}, requested in steps {first_step} to {last_step}"},
+     "requested {asked}; of {allocated} in live blocks, {owner_bytes} are {owner_blocks} blocks by {owner}, requested in steps "
+     "{first_step} to {last_step}"},
     {STRATA_CAUSE_TIMED_OUT, has_timed_out, NOTHING_THERE,
      "requested {asked}; live blocks hold {allocated}, and other threads did not free enough within {timeout_now} ({timeout})"},
     {STRATA_CAUSE_FULL, always, NOTHING_THERE, "requested {asked}, {room} left; live blocks hold {allocated}"},
@@ -190,10 +200,14 @@ typedef struct advice_row {
 static const advice_row_t advice[] = {
     {STRATA_CAUSE_NO_GROWTH, always, "allow growth (no STRATA_NO_GROW), so the cache may ask the device"},
     {STRATA_CAUSE_TOO_LARGE, only_device_bounds, "request at most {most}: use a smaller batch, or split the work"},
-    {STRATA_CAUSE_TOO_LARGE, bound_is_less, "request at most {allowed}, as {bound} allows: use a smaller batch, or split the work"},
+    {STRATA_CAUSE_TOO_LARGE, bound_is_less,
+     "request at most {allowed}, as {bound} allows: use a smaller batch, or split the "
+     "work"},
     {STRATA_CAUSE_NO_RETRY, always, "allow retries (no STRATA_NO_RETRY), which release idle memory and wait for other streams"},
     {STRATA_CAUSE_CAPTURED, always, "destroy graphs that are no longer launched, or capture into an existing pool"},
-    {STRATA_CAUSE_COUNTED, always, "call strata_set_safe_frontier() once the earlier work is done, or pass a larger freed_before"},
+    {STRATA_CAUSE_COUNTED, always,
+     "call strata_set_safe_frontier() once the earlier work is done, or pass a larger "
+     "freed_before"},
     {STRATA_CAUSE_WAITING, gave_up_early, "raise {timeout} (now {timeout_now}), or wait for those streams first"},
     {STRATA_CAUSE_WAITING, never_waited, "add `out_of_memory:` with a timeout beside the stack, to wait for them"},
     {STRATA_CAUSE_WAITING, always, "repeat the request once those streams have finished"},
@@ -220,7 +234,9 @@ static const advice_row_t advice[] = {
      "call strata_release_pool() for those pools, or remove `keep: true` where others need the memory"},
     {STRATA_CAUSE_KEPT, always, "request from the pool that has it, or free its live blocks"},
     {STRATA_CAUSE_IDLE_IN_POOL, has_run, "request from the pool that has it, where a free block has {there_largest}"},
-    {STRATA_CAUSE_IDLE_IN_POOL, always, "free the blocks that keep those chunks in use, so that the chunks go back to the device"},
+    {STRATA_CAUSE_IDLE_IN_POOL, always,
+     "free the blocks that keep those chunks in use, so that the chunks go back to the "
+     "device"},
     {STRATA_CAUSE_IDLE_IN_THREAD, has_run, "request in the thread that has it, where a free block has {there_largest}"},
     {STRATA_CAUSE_IDLE_IN_THREAD, always,
      "free the blocks that keep those chunks in use, so that the chunks go back to the device"},
@@ -234,7 +250,8 @@ static const advice_row_t advice[] = {
      "free the blocks that keep those chunks in use, so that the chunks go back to the device"},
     {STRATA_CAUSE_SIZES, always, "free the blocks that keep those chunks in use"},
     {STRATA_CAUSE_UNSPLIT, always,
-     "omit STRATA_NO_GROW and STRATA_NO_RETRY, or call strata_release(), to give such blocks back; or raise {max_split_size} to split them"},
+     "omit STRATA_NO_GROW and STRATA_NO_RETRY, or call strata_release(), to give such blocks back; or raise {max_split_size} "
+     "to split them"},
     {STRATA_CAUSE_FRAGMENTATION, has_victims, FREEING_VICTIMS},
     {STRATA_CAUSE_FRAGMENTATION, has_large_chunks, "lower {chunk_size} (now {chunk_size_now}), so that whole chunks become idle"},
     {STRATA_CAUSE_FRAGMENTATION, is_bounded_below_device, "raise {bound} to {enough} or more (now {limit})"},

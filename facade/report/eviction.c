@@ -154,10 +154,11 @@ strata_status_t strata_best_victims(strata_t handle, strata_place_t place, size_
     uint64_t pool;
     status = strata_facade_pool(facade, place, 0, &pool);
     if (status != STRATA_OK) return status;
-    if (size == 0) return strata_fail(STRATA_E_INVALID, 0, "a run of 0 bytes is always there");
+    if (size == 0) return strata_fail(STRATA_E_INVALID, 0, "the size of a run must be above 0");
     strata_victims_t found = {.size = size, .refs = victims, .capacity = capacity, .may_serve = is_of_pool, .context = &pool};
     if (!strata_victims_find(domain, &found))
-        return strata_fail(STRATA_E_NO_MEMORY, 0, "no chunk of this place has %zu bytes that could all be freed", size);
+        return strata_fail(STRATA_E_NO_MEMORY, 0,
+                           "no chunk of this place could have a run of %zu bytes, even with all blocks freed", size);
     *count = found.count;
     return STRATA_OK;
 }

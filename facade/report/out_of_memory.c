@@ -24,7 +24,7 @@ static strata_status_t add_callback(strata_t handle, strata_callback_t callback,
         status = STRATA_OK;
     }
     strata_unlock(&facade->lock);
-    return status == STRATA_OK ? status : strata_fail(status, 0, "%d callbacks, the most", STRATA_FACADE_CALLBACKS);
+    return status == STRATA_OK ? status : strata_fail(status, 0, "%d callbacks, the maximum", STRATA_FACADE_CALLBACKS);
 }
 
 strata_status_t strata_add_out_of_memory_observer(strata_t facade, strata_out_of_memory_fn observer, void *context, uint32_t *id) {
@@ -48,7 +48,7 @@ strata_status_t strata_remove_callback(strata_t handle, uint32_t id) {
         status = STRATA_OK;
     }
     strata_unlock(&facade->lock);
-    return status == STRATA_OK ? status : strata_fail(status, 0, "no callback has the number %u", id);
+    return status == STRATA_OK ? status : strata_fail(status, 0, "there is no callback %u", id);
 }
 
 /* Returns the registration with the smallest number above `after`, which is the order in which they were added. */

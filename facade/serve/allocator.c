@@ -60,8 +60,8 @@ static strata_stack_t *enter(strata_stack_handle_t handle) {
     if (!stack)
         strata_fail(
             STRATA_E_STALE, 0,
-            "the allocator names nothing any more: its stream was forgotten, the strategy was changed or the facade closed; "
-            "get it anew (strata_allocator_get)");
+            "the allocator is stale: its stream was forgotten, the strategy was changed or the facade was closed; get a new "
+            "one (strata_allocator_get)");
     return stack;
 }
 
@@ -91,7 +91,7 @@ static strata_status_t serve(strata_stack_t *stack, strata_stream_t stream, cons
     strata_facade_t *facade = strata_facade_of(stack->facade);
     if (!facade) return strata_last_error()->status;
     strata_annotation_look();
-    if (options->pool != 0) return strata_fail(STRATA_E_INVALID, 0, "the allocator has a pool: options->pool is 0");
+    if (options->pool != 0) return strata_fail(STRATA_E_INVALID, 0, "the allocator already has a pool; options->pool must be 0");
     uint64_t pool = stack->group->pool ? stack->group->pool : STRATA_POOL_ORDINARY, captured = pool;
     bool asks = facade->flags & STRATA_OPEN_CHECK_CAPTURES || stack->group->graph;
     if (asks || strata_graphs_open(stack->domain)) {
@@ -157,8 +157,7 @@ static strata_status_t free_missed(strata_stack_handle_t handle, strata_ref_t re
     strata_t facade = stack ? stack->facade : facade_of_ref(ref);
     if (stack) strata_stack_leave(stack);
     if (facade) return strata_free(facade, ref);
-    return strata_fail(STRATA_E_STALE, 0, "ref %#llx: its facade was closed, or there never was such an allocation",
-                       (unsigned long long)ref);
+    return strata_fail(STRATA_E_STALE, 0, "ref %#llx: its facade was closed, or it was never allocated", (unsigned long long)ref);
 }
 
 strata_status_t strata_allocator_free(strata_allocator_t allocator, strata_ref_t ref) {

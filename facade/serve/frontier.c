@@ -24,7 +24,9 @@ strata_status_t strata_set_safe_frontier(strata_t handle, strata_place_t place, 
     bool any = false;
     STRATA_DOMAIN_EACH(domain, stack) any = strata_stack_set_frontier(stack, count) || any;
     if (!any)
-        return strata_fail(STRATA_E_UNSUPPORTED, 0, "no layer of this place has frees that carry counts (bfc.timestamps: true)");
+        return strata_fail(STRATA_E_UNSUPPORTED, 0,
+                           "no layer of this place has frees with counts; set bfc.timestamps: "
+                           "true");
     strata_domain_wake(domain);
     return STRATA_OK;
 }

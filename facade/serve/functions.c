@@ -65,7 +65,7 @@ strata_status_t strata_allocator_functions(strata_allocator_t allocator, strata_
     if (at == count && count < STRATA_FUNCTIONS_MOST) entries[count++] = (entry_t){allocator, info.facade};
     pthread_mutex_unlock(&mutex);
     if (at == STRATA_FUNCTIONS_MOST)
-        return strata_fail(STRATA_E_LIMIT, 0, "%d allocators of the process have functions, the most", STRATA_FUNCTIONS_MOST);
+        return strata_fail(STRATA_E_LIMIT, 0, "%d allocators of this process have functions, the maximum", STRATA_FUNCTIONS_MOST);
     *functions = functions_of[at];
     return STRATA_OK;
 }

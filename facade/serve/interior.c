@@ -29,7 +29,7 @@ strata_status_t strata_base_pointer(strata_t handle, const void *interior, strat
             strata_domain_leave_stack(domain, stack);
             return STRATA_OK;
         }
-    return strata_diagnose_pointer(facade, interior, "holds it");
+    return strata_diagnose_pointer(facade, interior, "contains it");
 }
 
 bool strata_facade_holds(strata_facade_t *facade, const void *address) {
@@ -79,7 +79,7 @@ strata_status_t strata_base_of(strata_t handle, strata_ref_t ref, void **base, s
         *base = (void *)(uintptr_t)piece->ptr;
         *size = (size_t)piece->size;
     } else {
-        status = strata_fail(STRATA_E_UNSUPPORTED, 0, "the block lies in several pieces of memory that a cache uses as one");
+        status = strata_fail(STRATA_E_UNSUPPORTED, 0, "the block spans several pieces of memory");
     }
     (void)strata_call_unlock(&call);
     return status;

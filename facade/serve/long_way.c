@@ -40,7 +40,7 @@ static strata_status_t captured_into(strata_call_t *call, const strata_record_t 
     strata_call_stayed(call, home);
     if (*pool && (*pool)->group == call->stack->group) *pool = NULL;
     if (record->generation == generation) return status;
-    return strata_fail(STRATA_E_STALE, 0, "another thread freed the block at the same moment");
+    return strata_fail(STRATA_E_STALE, 0, "another thread freed the block concurrently");
 }
 
 /* Ends the free of a block; its lock is held. If a graph uses the block last, the graph becomes an owner
@@ -258,7 +258,7 @@ strata_status_t strata_stream_of(strata_t handle, strata_ref_t ref, strata_strea
     if (!owned) return strata_fail(STRATA_E_UNSUPPORTED, 0, "the block has no owner stream");
     if (thread != 0 && thread != strata_threads_self())
         return strata_fail(STRATA_E_UNSUPPORTED, 0,
-                           "the owner is another thread's own default stream, which has no name in this one");
+                           "the owner is another thread's per-thread default stream, which this thread cannot name");
     *stream = owner || !atomic_load(&call.stack->domain->default_stream) ? owner : STRATA_STREAM_LEGACY;
     return STRATA_OK;
 }

@@ -52,10 +52,12 @@ strata_status_t strata_request_enter(strata_facade_t *facade, strata_place_t pla
 /* ---- checks ---- */
 
 static strata_status_t check_options(const strata_allocate_options_t *options) {
-    if (options->size > STRATA_LARGEST_REQUEST) return strata_fail(STRATA_E_INVALID, 0, "a request of %zu bytes", options->size);
-    if (options->alignment & (options->alignment - 1)) return strata_fail(STRATA_E_INVALID, 0, "the alignment is no power of two");
+    if (options->size > STRATA_LARGEST_REQUEST)
+        return strata_fail(STRATA_E_INVALID, 0, "a request of %zu bytes is too large", options->size);
+    if (options->alignment & (options->alignment - 1))
+        return strata_fail(STRATA_E_INVALID, 0, "the alignment is not a power of two");
     if (options->alignment > STRATA_LARGEST_REQUEST)
-        return strata_fail(STRATA_E_INVALID, 0, "an alignment of %zu bytes", options->alignment);
+        return strata_fail(STRATA_E_INVALID, 0, "an alignment of %zu bytes is too large", options->alignment);
     if (options->flags & ~(uint32_t)(STRATA_NO_RETRY | STRATA_NO_GROW | STRATA_ZERO | STRATA_NO_REPORT))
         return strata_fail(
             STRATA_E_INVALID, 0, "flags: %#x is none of STRATA_NO_RETRY, STRATA_NO_GROW, STRATA_ZERO, STRATA_NO_REPORT",
@@ -70,7 +72,7 @@ static strata_status_t fail_alignment(const strata_stack_t *stack, size_t alignm
     const char *of = *stack->group->name ? " in " : "";
     return strata_fail(STRATA_E_UNSUPPORTED, 0,
                        "an alignment of %s: the stack of the place %s%s%.40s serves up to %s; put aligned above "
-                       "its caches, as in \"- aligned: {alignment: %s}\", which leaves other requests as they are",
+                       "its caches, as in \"- aligned: {alignment: %s}\", which does not change other requests",
                        wanted, strata_place_name(stack->group->plan->place), of, stack->group->name, serves,
                        stack->group->plan->place == STRATA_PLACE_HOST ? "64" : "256");
 }
@@ -86,10 +88,10 @@ static strata_status_t settle_alignment(const strata_stack_t *stack, size_t want
 /* An external layer may claim to pass alignments on and still move an address. */
 static strata_status_t check_served(const strata_record_t *record, size_t alignment) {
     if ((record->ptr & (alignment - 1)) == 0) return STRATA_OK;
-    return strata_fail(STRATA_E_UNSUPPORTED, 0,
-                       "%#llx was served where multiples of %zu were asked for: a layer of the stack moves "
-                       "addresses and has no alignment operation",
-                       (unsigned long long)record->ptr, alignment);
+    return strata_fail(
+        STRATA_E_UNSUPPORTED, 0,
+        "%#llx was served for a request aligned to %zu: a layer of the stack shifts addresses and has no alignment operation",
+        (unsigned long long)record->ptr, alignment);
 }
 
 /* Records the tag of the request and the operator of the thread. If there is no room for a name, only the

@@ -19,7 +19,7 @@ static strata_status_t owner_of(uint64_t owner[2]) {
         atomic_store(&drawn, got ? 2 : 0);
     }
     if (atomic_load(&drawn) != 2)
-        return strata_fail(STRATA_E_BUSY, 0, "strata_export: the system has no random number now: try again");
+        return strata_fail(STRATA_E_BUSY, 0, "strata_export: the system has no random numbers yet; try again");
     memcpy(owner, own_name, sizeof own_name);
     return STRATA_OK;
 }
@@ -67,7 +67,8 @@ strata_status_t strata_export(strata_t handle, strata_ref_t ref, strata_shared_t
     if (status != STRATA_OK) return status;
     if (block.domain->device->capabilities.share) return export_block(&block, ref, shared);
     (void)strata_share_handles(block.source)->let_go(block.source, STRATA_HOLD_EXPORTED, block.address, block.size);
-    return strata_fail(STRATA_E_UNSUPPORTED, 0, "strata_export: %s gives no memory to other processes", block.domain->device->name);
+    return strata_fail(STRATA_E_UNSUPPORTED, 0, "strata_export: %s cannot share memory with other processes",
+                       block.domain->device->name);
 }
 
 /* ---- input from outside ---- */
@@ -81,10 +82,10 @@ strata_status_t strata_shared_check(const strata_shared_t *shared) {
     if (shared->count == 0 || shared->count > STRATA_SHARE_SEGMENTS) return cannot_be("it has no segments, or too many");
     for (uint32_t i = 0; i < shared->count; i++) {
         last = shared->segments[i].size;
-        if (last == 0 || last >> MOST_BITS) return cannot_be("a segment has a size that none can have");
+        if (last == 0 || last >> MOST_BITS) return cannot_be("a segment has an impossible size");
         sum += last;
     }
-    if (sum >> MOST_BITS) return cannot_be("its segments are larger than any process");
+    if (sum >> MOST_BITS) return cannot_be("its segments exceed any address space");
     if (shared->offset >= shared->segments[0].size) return cannot_be("it does not begin in its first segment");
     if (shared->size == 0 || shared->size > sum - shared->offset) return cannot_be("it does not fit into its segments");
     if (shared->count > 1 && shared->offset + shared->size <= sum - last) return cannot_be("it does not reach its last segment");

@@ -40,8 +40,9 @@ strata_status_t strata_share_fetch(uint64_t process, strata_shared_t *shared) {
         *shared = taken;
         return STRATA_OK;
     }
-    return strata_fail(STRATA_E_IO, 0,
-                       "shared memory: process %llu, which has it, gives no descriptor: it has ended or freed it, or this one may "
-                       "not look into it (%s)",
-                       (unsigned long long)process, strerror(why));
+    return strata_fail(
+        STRATA_E_IO, 0,
+        "shared memory: process %llu, its owner, gives no descriptor: it has exited, it has freed the memory, or this process "
+        "lacks permission (%s)",
+        (unsigned long long)process, strerror(why));
 }

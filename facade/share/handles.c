@@ -35,8 +35,8 @@ static strata_status_t locate(strata_t handle, strata_ref_t ref, strata_share_bl
 static strata_status_t refuse(const strata_share_block_t *block, const char *what) {
     return strata_fail(
         STRATA_E_UNSUPPORTED, 0,
-        "%s: the block at 0x%llx lies in no handles: write vmm in place of its source (stack: [stream_safe, auto_growth, "
-        "vmm]), in a pool of its own if only some memory is meant",
+        "%s: the block at 0x%llx is not in handles; write vmm instead of its source (stack: [stream_safe, auto_growth, vmm]), "
+        "in a pool if only some memory is to be shared",
         what, (unsigned long long)block->address);
 }
 
@@ -54,7 +54,7 @@ strata_status_t strata_share_hold(strata_t handle, strata_ref_t ref, strata_hold
         if (status == STRATA_E_BUSY) return strata_fail_context("%s", what);
         if (status != STRATA_E_UNKNOWN_POINTER)
             return strata_fail(status, 0,
-                               "%s: the block lies in %u handles, and %u are the most: registrable: true of vmm puts it in one",
+                               "%s: the block spans %u handles, and the maximum is %u; registrable: true of vmm keeps it in one",
                                what, block->count, capacity);
     }
     return refuse(block, what);

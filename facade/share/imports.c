@@ -101,7 +101,7 @@ static strata_status_t use_segment(strata_imports_t *self, strata_device_t *devi
     *segment = self->segments;
     while (*segment && !is_named(*segment, shared, i, device)) *segment = (*segment)->next;
     if (*segment && (*segment)->size != shared->segments[i].size)
-        return strata_fail(STRATA_E_FORMAT, 0, "shared memory: a segment was of %llu bytes before, and is said to be of %llu",
+        return strata_fail(STRATA_E_FORMAT, 0, "shared memory: a segment had %llu bytes before, and now has %llu",
                            (unsigned long long)(*segment)->size, (unsigned long long)shared->segments[i].size);
     if (!*segment) status = import_segment(self, device, shared, i, segment);
     if (status == STRATA_OK) (*segment)->views++;
@@ -200,7 +200,7 @@ static strata_status_t make_view(strata_imports_t *self, const strata_domain_t *
 static strata_status_t add_import(strata_imports_t *self, view_t *view, strata_lease_t *lease, uint64_t *id) {
     uint32_t number = strata_nodes_take(&self->nodes);
     if (number == 0)
-        return strata_fail(STRATA_E_LIMIT, 0, "strata_import: %llu imports are live, the most",
+        return strata_fail(STRATA_E_LIMIT, 0, "strata_import: %llu imports are live, the maximum",
                            (unsigned long long)atomic_load(&self->live));
     import_t *import = strata_node(&self->nodes, number);
     *import = (import_t){.id = ++self->count << NUMBER_BITS | number, .view = view, .lease = lease};
@@ -252,7 +252,7 @@ static strata_status_t import(strata_facade_t *facade, const strata_domain_t *do
 static strata_status_t check(const strata_domain_t *domain, const strata_shared_t *shared) {
     const strata_device_capabilities_t *can = &domain->device->capabilities;
     if (!can->share || !can->virtual_memory)
-        return strata_fail(STRATA_E_UNSUPPORTED, 0, "strata_import: %s maps no memory of other processes", domain->device->name);
+        return strata_fail(STRATA_E_UNSUPPORTED, 0, "strata_import: %s cannot map memory of other processes", domain->device->name);
     for (uint32_t i = 0; i < shared->count; i++)
         if (shared->segments[i].size % can->granularity != 0)
             return strata_fail(STRATA_E_FORMAT, 0, "shared memory: no handle of %s has %llu bytes", domain->device->name,
@@ -267,7 +267,7 @@ strata_status_t strata_import(strata_t handle, strata_place_t place, const strat
     strata_domain_t *domain;
     if (!facade) return strata_last_error()->status;
     if (strata_place_kind(place) != STRATA_PLACE_GPU)
-        return strata_fail(STRATA_E_UNSUPPORTED, 0, "strata_import: memory of other processes is mapped in gpu places");
+        return strata_fail(STRATA_E_UNSUPPORTED, 0, "strata_import: memory of other processes can be mapped only in gpu places");
     strata_status_t status = strata_facade_domain(facade, place, &domain);
     if (status == STRATA_OK) status = strata_shared_check(shared);
     if (status == STRATA_OK) status = check(domain, shared);
@@ -305,7 +305,7 @@ static void end_import(strata_imports_t *self, import_t *import) {
  * changed since, the caller waits again. */
 static strata_status_t try_end(strata_facade_t *facade, uint64_t id, uint64_t *waited, strata_device_t **device) {
     import_t *found = find_import(facade, id);
-    if (!found) return strata_fail(STRATA_E_STALE, 0, "strata_import_end: %#llx is no live import", (unsigned long long)id);
+    if (!found) return strata_fail(STRATA_E_STALE, 0, "strata_import_end: %#llx is not a live import", (unsigned long long)id);
     bool is_last = found->view->imports == 1 || found->lease->imports == 1;
     uint64_t users = found->view->users + found->lease->users;
     if (is_last && *waited != users) {

@@ -15,7 +15,7 @@ static strata_status_t add(strata_lease_t **list, const strata_lease_t *named, i
     made->descriptor = fcntl(descriptor, F_DUPFD_CLOEXEC, 0);
     if (made->descriptor < 0) {
         strata_host_delete(made);
-        return strata_fail(STRATA_E_DEVICE, 0, "strata_import: no descriptor is left for the lease: raise ulimit -n");
+        return strata_fail(STRATA_E_DEVICE, 0, "strata_import: no file descriptor is left for the lease; raise ulimit -n");
     }
     *list = made;
     return STRATA_OK;
@@ -28,7 +28,7 @@ static bool is_same(const strata_lease_t *a, const strata_lease_t *b) {
 strata_status_t strata_lease_take(strata_lease_t **list, int descriptor, const strata_device_t *device, strata_lease_t **lease) {
     struct stat about;
     if (fstat(descriptor, &about) != 0 || !S_ISFIFO(about.st_mode))
-        return strata_fail(STRATA_E_FORMAT, 0, "shared memory: descriptor %d, the lease of the message, is no pipe", descriptor);
+        return strata_fail(STRATA_E_FORMAT, 0, "shared memory: descriptor %d, the lease of the message, is not a pipe", descriptor);
     const strata_lease_t named = {.file_system = about.st_dev, .number = about.st_ino, .device = device};
     strata_lease_t *found = *list;
     while (found && !is_same(found, &named)) found = found->next;

@@ -9,7 +9,8 @@ static strata_status_t open_device(strata_facade_t *facade, uint32_t number, str
         if (status != STRATA_OK) return status;
     }
     if (number >= STRATA_FACADE_DEVICES || !facade->devices[number])
-        return strata_fail(STRATA_E_INVALID, 0, "the strategy's devices (%s) have no number %u", facade->strategy->devices, number);
+        return strata_fail(STRATA_E_INVALID, 0, "the strategy's devices (%s) do not include number %u", facade->strategy->devices,
+                           number);
     *device = facade->devices[number];
     return STRATA_OK;
 }
@@ -49,10 +50,10 @@ static strata_status_t enable(strata_facade_t *facade, uint32_t number, uint32_t
     strata_status_t status = open_device(facade, number, &device);
     if (status == STRATA_OK) status = open_device(facade, peer_number, &peer);
     if (status != STRATA_OK) return status;
-    if (number == peer_number) return strata_fail(STRATA_E_INVALID, 0, "gpu:%u is no peer of itself", number);
+    if (number == peer_number) return strata_fail(STRATA_E_INVALID, 0, "gpu:%u is not a peer of itself", number);
     status = strata_device_can_access_peer(peer, number, &can);
     if (status != STRATA_OK) return status;
-    if (!can) return strata_fail(STRATA_E_UNSUPPORTED, 0, "%s:%u cannot reach memory of gpu:%u", peer->name, peer_number, number);
+    if (!can) return strata_fail(STRATA_E_UNSUPPORTED, 0, "%s:%u cannot access memory of gpu:%u", peer->name, peer_number, number);
     status = strata_device_enable_peer(peer, number);
     return status == STRATA_OK ? open_place(facade, number, peer_number) : status;
 }

@@ -38,7 +38,7 @@ static strata_status_t check_socket(int socket) {
     if (getsockopt(socket, SOL_SOCKET, SO_DOMAIN, &family, &size) == 0 && family == AF_UNIX &&
         getsockopt(socket, SOL_SOCKET, SO_TYPE, &type, &type_size) == 0 && type == SOCK_STREAM)
         return STRATA_OK;
-    return strata_fail(STRATA_E_INVALID, 0, "descriptor %d is no Unix socket of streams", socket);
+    return strata_fail(STRATA_E_INVALID, 0, "descriptor %d is not a Unix stream socket", socket);
 }
 
 /* ---- sending ---- */
@@ -47,7 +47,7 @@ static strata_status_t send_rest(int socket, const unsigned char *bytes, size_t 
     while (size > 0) {
         ssize_t sent = send(socket, bytes, size, MSG_NOSIGNAL);
         if (sent < 0 && errno == EINTR) continue;
-        if (sent <= 0) return failed("takes no more");
+        if (sent <= 0) return failed("accepts no more data");
         bytes += sent;
         size -= (size_t)sent;
     }
@@ -68,7 +68,7 @@ static strata_status_t send_message(int socket, const message_t *message, const 
     ssize_t sent;
     do sent = sendmsg(socket, &header, MSG_NOSIGNAL);
     while (sent < 0 && errno == EINTR);
-    if (sent <= 0) return failed("takes nothing");
+    if (sent <= 0) return failed("accepts no data");
     return send_rest(socket, (const unsigned char *)message + sent, size - (size_t)sent);
 }
 
@@ -126,7 +126,7 @@ static strata_status_t receive_bytes(int socket, void *into, size_t size, brough
         errno = 0;
         ssize_t came = recvmsg(socket, &header, MSG_CMSG_CLOEXEC);
         if (came < 0 && errno == EINTR) continue;
-        if (came <= 0) return failed("brings nothing");
+        if (came <= 0) return failed("delivers no data");
         take_descriptors(&header, brought);
         if (header.msg_flags & MSG_CTRUNC) brought->too_many++;
         got += (size_t)came;
@@ -139,11 +139,14 @@ static strata_status_t receive(int socket, strata_shared_t *shared, brought_t *b
     strata_status_t status = receive_bytes(socket, &head, sizeof head, brought);
     if (status != STRATA_OK) return status;
     if (head.magic != MAGIC || head.count == 0 || head.count > STRATA_SHARE_SEGMENTS)
-        return strata_fail(STRATA_E_FORMAT, 0, "shared memory: what came is no message of strata_share_send()");
+        return strata_fail(STRATA_E_FORMAT, 0, "shared memory: the received data is not a message of strata_share_send()");
     status = receive_bytes(socket, shared->segments, head.count * sizeof *shared->segments, brought);
     if (status != STRATA_OK) return status;
     if (brought->too_many > 0 || brought->count != head.count + 1)
-        return strata_fail(STRATA_E_FORMAT, 0, "shared memory: the message has %u segments, and other descriptors", head.count);
+        return strata_fail(STRATA_E_FORMAT, 0,
+                           "shared memory: the message has %u segments, but a different number of "
+                           "descriptors",
+                           head.count);
     memcpy(shared->owner, head.owner, sizeof head.owner);
     memcpy(shared->descriptors, brought->numbers, head.count * sizeof *shared->descriptors);
     shared->lease = brought->numbers[head.count];

@@ -47,7 +47,8 @@ strata_status_t strata_annotate(strata_t handle, const char *operator_name) {
     annotation_t *room = room_for(handle);
     if (!room && number == 0) return STRATA_OK;
     if (!room)
-        return strata_fail(STRATA_E_LIMIT, 0, "the thread is inside operators of %d facades, the most", STRATA_ANNOTATED_FACADES);
+        return strata_fail(STRATA_E_LIMIT, 0, "the thread is inside operators of %d facades, the maximum",
+                           STRATA_ANNOTATED_FACADES);
     *room = (annotation_t){.facade = handle, .operator_name = number};
     strata_annotation_look();
     /* Hits of an annotated thread are not remembered. */

@@ -14,7 +14,7 @@ enum { NAMES_MOST = 4096, ROOM_FIRST = 16 };
 static strata_status_t make_room(strata_facade_t *facade) {
     if (facade->named_stream_count < facade->named_stream_room) return STRATA_OK;
     if (facade->named_stream_count == NAMES_MOST)
-        return strata_fail(STRATA_E_LIMIT, 0, "%d streams have names, the most", NAMES_MOST);
+        return strata_fail(STRATA_E_LIMIT, 0, "%d streams have names, the maximum", NAMES_MOST);
     uint32_t room = facade->named_stream_room ? 2 * facade->named_stream_room : ROOM_FIRST;
     strata_named_stream_t *larger = strata_host_new(room, sizeof *larger);
     if (!larger) return STRATA_E_HOST_MEMORY;
@@ -31,7 +31,7 @@ static strata_status_t give_name(strata_facade_t *facade, strata_domain_t *domai
     strata_named_stream_t *before = (strata_named_stream_t *)(uintptr_t)strata_facade_named_stream(facade, domain->place, stream);
     if (before && strcmp(before->name, named->name) == 0) return STRATA_OK;
     if (strata_domain_serves(domain, stream))
-        return strata_fail(STRATA_E_BUSY, 0, "stream %s was served already as \"%s\": it is named before its first request",
+        return strata_fail(STRATA_E_BUSY, 0, "stream %s was already served as \"%s\"; name a stream before its first request",
                            strata_pointer_text(stream).text, before ? before->name : "");
     strata_status_t status = before ? STRATA_OK : make_room(facade);
     if (status != STRATA_OK) return status;
@@ -51,14 +51,14 @@ strata_status_t strata_stream_name(strata_t handle, strata_place_t place, strata
         return strata_fail(STRATA_E_UNSUPPORTED, 0, "pinned and host memory has one stack for all streams, whatever their names");
     strata_stream_t key = strata_facade_stream_key(domain, stream);
     if (key == NULL || key == STRATA_STREAM_PER_THREAD)
-        return strata_fail(STRATA_E_INVALID, 0, "the driver's default streams have no names: only streams that the program makes");
-    if (!name || !*name) return strata_fail(STRATA_E_INVALID, 0, "a stream's name is not empty");
+        return strata_fail(STRATA_E_INVALID, 0, "default streams cannot have names; name a stream that the program created");
+    if (!name || !*name) return strata_fail(STRATA_E_INVALID, 0, "a stream's name must not be empty");
     uint32_t number;
     status = strata_stream_ids_check(facade, place, stream, STRATA_STREAM_USED);
     if (status == STRATA_OK) status = strata_names_number(&facade->names, name, &number);
     if (status != STRATA_OK) return status;
     strata_named_stream_t named = {.place = place, .stream = key, .name = strata_names_find(&facade->names, number)};
-    if (!named.name) return strata_fail(STRATA_E_LIMIT, 0, "the facade has been told %d names, the most", STRATA_NAMES);
+    if (!named.name) return strata_fail(STRATA_E_LIMIT, 0, "the facade has %d names, the maximum", STRATA_NAMES);
     strata_facade_begin_building(facade);
     status = give_name(facade, domain, key, &named);
     strata_facade_end_building(facade);

@@ -28,7 +28,8 @@ strata_status_t strata_stream_forget(strata_t handle, strata_place_t place, stra
     strata_place_kind_t kind = strata_place_kind(place);
     bool owned = kind == STRATA_PLACE_GPU || kind == STRATA_PLACE_MANAGED;
     strata_stream_t key = strata_facade_stream_key(domain, stream);
-    if (is_default(domain, stream)) return strata_fail(STRATA_E_INVALID, 0, "a default stream is never destroyed");
+    if (is_default(domain, stream))
+        return strata_fail(STRATA_E_INVALID, 0, "a default stream cannot be forgotten, because it is never destroyed");
     strata_domain_forget_stream(domain, owned ? key : stream);
     strata_facade_forget_name(strata_facade_of(handle), place, key);
     strata_stream_ids_forget(strata_facade_of(handle), place, owned ? key : stream);
@@ -56,15 +57,16 @@ strata_status_t strata_set_default_stream(strata_t handle, strata_place_t place,
     strata_status_t status = domain_of(handle, place, &domain);
     if (status != STRATA_OK) return status;
     if (strata_place_is_ownerless(strata_place_kind(place)))
-        return strata_fail(STRATA_E_UNSUPPORTED, 0, "pinned and host memory has no owner stream, so no default one");
+        return strata_fail(STRATA_E_UNSUPPORTED, 0, "pinned and host memory has no owner stream, so no default stream");
     strata_stream_t wanted = stream == STRATA_STREAM_LEGACY ? NULL : stream, before = NULL;
     if (wanted && !atomic_load(&domain->default_stream))
         atomic_store(&domain->default_from_first, !strata_domain_serves(domain, NULL));
     if (!atomic_compare_exchange_strong(&domain->default_stream, &before, wanted) && before != wanted)
-        return strata_fail(STRATA_E_BUSY, 0,
-                           "the default stream of this place was set to %s before: it is set once, since "
-                           "blocks served for NULL meanwhile belong to that stream",
-                           strata_pointer_text(before).text);
+        return strata_fail(
+            STRATA_E_BUSY, 0,
+            "the default stream of this place is already %s; it can be set only once, because blocks served for NULL belong to "
+            "that stream",
+            strata_pointer_text(before).text);
     if (wanted && !before) rename_legacy(domain);
     return STRATA_OK;
 }

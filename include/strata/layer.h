@@ -206,7 +206,7 @@ typedef enum strata_scope { STRATA_SCOPE_NONE, STRATA_SCOPE_STREAM, STRATA_SCOPE
     X(SINGLE_STREAM, 8, "ignores streams; each stream has its own instance, except with `streams: ignored`")                       \
     X(ANY_MEMORY, 9, "the stacks below may serve memory of another kind than the place's")                                         \
     X(CONTIGUOUS, 10, "chunks with adjacent addresses may be used as one")                                                         \
-    X(TELLS_OWNERS, 11, "depends on the owner of a request, so no cache, where owners change, may be above")
+    X(TELLS_OWNERS, 11, "depends on the owner of a request, so it must not be below a cache, where owners change")
 
 enum {
 #define STRATA_TRAIT_ENUM(name, bit, meaning) STRATA_TRAIT_##name = 1u << (bit),
@@ -226,11 +226,11 @@ typedef void (*strata_wait_fn)(strata_stream_t stream, bool gone, uint64_t bytes
 typedef void (*strata_walk_fn)(const strata_record_t *record, void *context);
 /* Reasons that keep a free block from a request, for reports. X(name, bit, meaning) */
 #define STRATA_REACH_MAP(X)                                                                                                        \
-    X(STREAM, 0, "one stream alone is served from it")                                                                             \
-    X(CAPTURED, 1, "it stays where it is while a stream is being captured")                                                        \
-    X(COUNTED, 2, "free, under a count that no frontier has passed")                                                               \
+    X(STREAM, 0, "it serves only one stream")                                                                                      \
+    X(CAPTURED, 1, "it is kept while a stream is being captured")                                                                  \
+    X(COUNTED, 2, "freed with a count that no frontier has passed")                                                                \
     X(SIZES, 3, "it serves requests of other sizes")                                                                               \
-    X(UNSPLIT, 4, "it is larger than what may be cut for the request")
+    X(UNSPLIT, 4, "it is too large to be split for the request")
 
 enum {
 #define STRATA_REACH_ENUM(name, bit, meaning) STRATA_REACH_##name = 1u << (bit),

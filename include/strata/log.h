@@ -11,13 +11,13 @@ extern "C" {
 /* X(NAME, number, name, meaning). A level includes those of smaller numbers. */
 #define STRATA_LOG_MAP(X)                                                                                                          \
     X(NOTHING, 0, "nothing", "nothing")                                                                                            \
-    X(ERROR, 1, "error", "what is wrong in the program: memory written beyond its block or after its free, leaks (guard)")         \
+    X(ERROR, 1, "error", "errors of the program that guard found: writes outside a block or after its free, and leaks")            \
     X(WARNING, 2, "warning",                                                                                                       \
-      "what is not done as asked: settings of other allocators without an equivalent; and, only to a function of the program, "    \
-      "the report of each request that failed for memory")                                                                         \
+      "settings of other allocators without an equivalent; also, only for a log function of the program, the report of each "      \
+      "request that ran out of memory")                                                                                            \
     X(INFO, 3, "info",                                                                                                             \
-      "what a place got from the device and gave back to it, and requests that ran out of memory and had to reclaim some")         \
-    X(DEBUG, 4, "debug", "each step of such a request, with what it gave")
+      "memory that a place got from the device or gave back, and requests that ran out of memory and reclaimed some")              \
+    X(DEBUG, 4, "debug", "each recovery step of such a request, with the bytes it reclaimed")
 typedef enum strata_log_level {
 #define STRATA_LOG_ENUM(name, number, text, meaning) STRATA_LOG_##name = number,
     STRATA_LOG_MAP(STRATA_LOG_ENUM)

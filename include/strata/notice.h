@@ -24,20 +24,21 @@ typedef struct strata_telling {
 
 /* The kinds of notices. X(name, meaning): the fields in the meaning are set. */
 #define STRATA_NOTICE_MAP(X)                                                                                                       \
-    X(STREAM_GONE, "`stream` is about to be destroyed: record the events that you need of it now")                                 \
-    X(CAPTURE_BEGIN, "requests of captures come to this instance, which `pool` has (docs/graphs.md): give nothing back, and take " \
-                     "no event for what captured streams borrowed")                                                                \
+    X(STREAM_GONE, "`stream` is about to be destroyed: record the events that you need on it now")                                 \
+    X(CAPTURE_BEGIN,                                                                                                               \
+      "this instance, which belongs to `pool`, now serves captures (docs/graphs.md): give nothing back, and record no event "      \
+      "for the borrows of captured streams")                                                                                       \
     X(CAPTURE_END, "they have ended")                                                                                              \
     X(STEP, "the program has ended a step (strata_step())")                                                                        \
-    X(FRONTIER, "all work from before counts below `count` is over (strata_next_count()); set `taken` if frees here carry counts") \
-    X(PEAKS, "peaks among the figures begin again at their present values")                                                        \
+    X(FRONTIER, "all work before counts below `count` is done (strata_next_count()); set `taken` if frees here carry counts")      \
+    X(PEAKS, "reset the peaks among the figures to their current values")                                                          \
     X(FIGURES, "the figures of `stats` are about to be read: bring them up to date")                                               \
-    X(REPORT, "a request has failed for memory: add to its report by `telling`; no lock is held")                                  \
+    X(REPORT, "a request ran out of memory: add to its report by `telling`; no lock is held")                                      \
     X(WORK, "a kernel on `stream` uses `record`, a live block of the stack; NULL: it uses no block that was named")                \
-    X(WAIT, "later work of `stream` comes after that of `other`")                                                                  \
+    X(WAIT, "later work of `stream` runs after that of `other`")                                                                   \
     X(SYNC, "the host has waited for `stream`, or for the whole device (`all`)")                                                   \
     X(RELEASE, "strata_release(): the caches of the place are emptied")                                                            \
-    X(OUT_OF_MEMORY, "a request has failed for memory at last, and its report is complete")
+    X(OUT_OF_MEMORY, "a request has finally run out of memory, and its report is complete")
 
 typedef enum strata_notice_kind {
 #define STRATA_NOTICE_ENUM(name, meaning) STRATA_NOTICE_##name,

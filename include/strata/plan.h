@@ -50,8 +50,8 @@ enum { STRATA_PLAN_BUFFERS = 1 << 24 }; /* the maximum */
 /* X(name, meaning): the planners. */
 #define STRATA_PLANNER_MAP(X)                                                                                                      \
     X(auto, "greedy, then exact where that may help; never worse than greedy")                                                     \
-    X(greedy, "first and best fit in several orders and in program order, the best of them made better while there is time")       \
-    X(exact, "branch and bound: the least peak, proved, if there is time for it")                                                  \
+    X(greedy, "first and best fit in several orders and in program order; the best result is improved until time runs out")        \
+    X(exact, "branch and bound: the provably lowest peak, if time allows")                                                         \
     X(reuse, "passes freed buffers on to later ones of the same size and kind, in program order (PyTorch Inductor's "              \
              "memory_plan_reuse)")                                                                                                 \
     X(tree, "pools as trees of splits in time and in space (PyTorch Inductor's memory_planning)")
@@ -104,8 +104,8 @@ STRATA_API strata_status_t strata_plan_lower_bound(const strata_plan_buffer_t *b
 /* X(name, meaning): the lines that `reuse` makes of a program. */
 #define STRATA_PLAN_LINE_MAP(X)                                                                                                    \
     X(allocate, "new memory for the buffer")                                                                                       \
-    X(reuse, "the buffer takes over the memory of `other`, which is not needed any more")                                          \
-    X(free, "the memory of the buffer goes back")                                                                                  \
+    X(reuse, "the buffer takes over the memory of `other`, which is no longer needed")                                             \
+    X(free, "the memory of the buffer is released")                                                                                \
     X(null, "nothing: its memory is passed on later, or the buffer takes none")
 
 typedef enum strata_plan_effect {

@@ -19,26 +19,26 @@ extern "C" {
 /* X(name, number, text). Numbers are part of the ABI: never reuse one (14 is used up). */
 #define STRATA_STATUS_MAP(X)                                                                                                       \
     X(OK, 0, "done")                                                                                                               \
-    X(E_INVALID, 1, "an argument is wrong")                                                                                        \
+    X(E_INVALID, 1, "invalid argument")                                                                                            \
     X(E_NO_MEMORY, 2, "out of memory in this place")                                                                               \
-    X(E_HOST_MEMORY, 3, "the host has no memory left for Strata's own records")                                                    \
-    X(E_STALE, 4, "the handle names nothing that is live: freed already, of another facade, or closed")                            \
-    X(E_UNSUPPORTED, 5, "this strategy, device or version cannot do that")                                                         \
+    X(E_HOST_MEMORY, 3, "out of host memory for Strata's own records")                                                             \
+    X(E_STALE, 4, "stale handle: already freed, closed, or of another facade")                                                     \
+    X(E_UNSUPPORTED, 5, "not supported by this strategy, device or version")                                                       \
     X(E_NO_DEVICE, 6, "no usable device")                                                                                          \
     X(E_DEVICE, 7, "the device refused a call")                                                                                    \
-    X(E_DEVICE_LOST, 8, "the device is lost: the process must end")                                                                \
-    X(E_STRATEGY, 9, "the strategy is wrong")                                                                                      \
-    X(E_FORMAT, 10, "a file read from outside is wrong")                                                                           \
+    X(E_DEVICE_LOST, 8, "the device is lost; the process must end")                                                                \
+    X(E_STRATEGY, 9, "invalid strategy")                                                                                           \
+    X(E_FORMAT, 10, "invalid format of an input file")                                                                             \
     X(E_IO, 11, "a file could not be read or written")                                                                             \
     X(E_BUSY, 12, "still in use")                                                                                                  \
-    X(E_NOT_READY, 13, "work submitted before is not done yet")                                                                    \
+    X(E_NOT_READY, 13, "submitted work is not done yet")                                                                           \
     X(E_UNKNOWN_POINTER, 15, "no live allocation begins at this address")                                                          \
     X(E_UNKNOWN_STREAM, 16, "the stream is unknown, was destroyed, or its handle now names another stream")                        \
-    X(E_FORKED, 17, "the process was forked after the device was opened: a child cannot use it")                                   \
+    X(E_FORKED, 17, "the process was forked after the device was opened; the child cannot use it")                                 \
     X(E_CAPTURE, 18, "not allowed while a stream is being captured into a graph")                                                  \
     X(E_SHUTDOWN, 19, "the driver is shutting down")                                                                               \
-    X(E_CORRUPT, 20, "a structure does not hold what it must")                                                                     \
-    X(E_LIMIT, 21, "a fixed limit of Strata is reached")
+    X(E_CORRUPT, 20, "an internal structure is corrupt")                                                                           \
+    X(E_LIMIT, 21, "a fixed limit of Strata was reached")
 
 typedef enum strata_status {
 #define STRATA_STATUS_ENUM(name, number, text) STRATA_##name = number,

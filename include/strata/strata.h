@@ -341,30 +341,30 @@ STRATA_API strata_status_t strata_set_limit(strata_t facade, strata_place_t plac
 /* X(field, unit, counter or gauge, meaning): a counter only grows. This table generates the struct, the text and the JSON. The
  * fields that every call touches come first: with struct_size they are one cache line. */
 #define STRATA_STATISTICS_MAP(X)                                                                                                   \
-    X(requested_bytes, "bytes", gauge, "what the callers asked for, of live allocations")                                          \
+    X(requested_bytes, "bytes", gauge, "bytes that callers requested, of live allocations")                                        \
     X(allocated_bytes, "bytes", gauge, "live blocks, rounding included")                                                           \
-    X(peak_requested_bytes, "bytes", gauge, "highest requested_bytes at one moment, over all streams of the place")                \
-    X(peak_allocated_bytes, "bytes", gauge, "highest allocated_bytes at one moment, over all streams of the place")                \
+    X(peak_requested_bytes, "bytes", gauge, "highest requested_bytes of the place, over all streams")                              \
+    X(peak_allocated_bytes, "bytes", gauge, "highest allocated_bytes of the place, over all streams")                              \
     X(allocations, "count", counter, "requests served")                                                                            \
-    X(frees, "count", counter, "allocations given back")                                                                           \
+    X(frees, "count", counter, "allocations freed")                                                                                \
     X(cache_hits, "count", counter, "requests served without asking the layer below the cache")                                    \
-    X(reserved_bytes, "bytes", gauge, "live chunks got from the device")                                                           \
-    X(deferred_bytes, "bytes", gauge, "freed by the caller, waiting for other streams")                                            \
-    X(peak_reserved_bytes, "bytes", gauge, "highest reserved_bytes of the place, all streams")                                     \
+    X(reserved_bytes, "bytes", gauge, "live chunks from the device")                                                               \
+    X(deferred_bytes, "bytes", gauge, "freed by the caller, but still in use by other streams")                                    \
+    X(peak_reserved_bytes, "bytes", gauge, "highest reserved_bytes of the place, over all streams")                                \
     X(live_allocations, "count", gauge, "allocations not freed yet")                                                               \
-    X(growths, "count", counter, "chunks got from the layer below a cache")                                                        \
-    X(chunks, "count", gauge, "chunks held now")                                                                                   \
-    X(borrows, "count", counter, "record_stream calls that were noted")                                                            \
+    X(growths, "count", counter, "chunks that caches got from the layer below")                                                    \
+    X(chunks, "count", gauge, "current chunks")                                                                                    \
+    X(borrows, "count", counter, "recorded record_stream calls")                                                                   \
     X(deferred_frees, "count", counter, "frees that had to wait for another stream")                                               \
-    X(ladders, "count", counter, "requests that met out-of-memory and ran the reclaim ladder")                                     \
-    X(out_of_memory, "count", counter, "requests that failed for memory at last")                                                  \
+    X(ladders, "count", counter, "requests that ran out of memory and ran the reclaim ladder")                                     \
+    X(out_of_memory, "count", counter, "requests that finally failed for lack of memory")                                          \
     X(host_waits, "count", counter, "frees that waited on the host because no layer handles borrows")                              \
     X(quarantined_bytes, "bytes", gauge, "blocks given up because the device failed while they were freed")                        \
     X(borrows_waited, "count", counter, "record_stream calls that no layer handled: the free of the block waits on the host")      \
-    X(paused_bytes, "bytes", gauge, "of live chunks, not in reserved_bytes: the device has them until strata_resume()")            \
-    X(sent_blocks, "count", gauge, "blocks that other processes were sent and use, or may still use")                              \
-    X(sent_bytes, "bytes", gauge, "of those blocks")                                                                               \
-    X(limbo_bytes, "bytes", gauge, "freed by the caller, kept because other processes used the block when that was last looked at")
+    X(paused_bytes, "bytes", gauge, "live chunks that the device has back until strata_resume(); not in reserved_bytes")           \
+    X(sent_blocks, "count", gauge, "blocks sent to other processes, which use them or may still use them")                         \
+    X(sent_bytes, "bytes", gauge, "bytes of those blocks")                                                                         \
+    X(limbo_bytes, "bytes", gauge, "freed by the caller, but in use by other processes at the last check")
 
 typedef struct strata_statistics {
     size_t struct_size;
@@ -472,26 +472,26 @@ STRATA_API strata_status_t strata_validate(strata_t facade);
     X(PLACE_LIMIT, 3, "place_limit", "strata_set_limit() limits it")                                                               \
     X(NO_GROWTH, 4, "no_growth", "the request forbids growth (STRATA_NO_GROW), and no free block serves it")                       \
     X(NO_RETRY, 5, "no_retry", "the request forbids the steps that could have made room (STRATA_NO_RETRY)")                        \
-    X(WAITING, 6, "waiting", "enough is freed and still in use on other streams")                                                  \
-    X(FORGOTTEN, 7, "forgotten", "what a forgotten stream left is not free before its work is over")                               \
-    X(CAPTURED, 8, "captured", "what lies idle is kept for captured graphs")                                                       \
-    X(COUNTED, 9, "counted", "what was freed carries counts that no frontier has passed")                                          \
-    X(KEPT, 10, "kept", "pools that keep their chunks hold it")                                                                    \
-    X(IDLE_IN_POOL, 11, "idle_in_pool", "it lies idle in other pools' caches")                                                     \
-    X(IDLE_IN_THREAD, 12, "idle_in_thread", "it lies idle in other threads' caches")                                               \
-    X(IDLE_IN_STREAM, 13, "idle_in_stream", "it lies idle in other streams' caches")                                               \
-    X(SIZES, 14, "sizes", "it lies idle where a cache serves requests of other sizes")                                             \
-    X(UNSPLIT, 15, "unsplit", "it lies idle in blocks that may not be cut for the request")                                        \
-    X(FRAGMENTATION, 16, "fragmentation", "enough lies idle in the caches that serve the request, in pieces too small")            \
-    X(CHUNK, 17, "chunk", "the device has what was asked, but not the chunk that the cache asks for")                              \
-    X(OTHERS, 18, "others", "other programs, or others in this one, hold the device's memory")                                     \
-    X(LEAK, 19, "leak", "one tag or operator holds most of it, asked for step after step")                                         \
-    X(TIMED_OUT, 20, "timed_out", "live blocks hold it, and no other thread freed enough in time")                                 \
-    X(FULL, 21, "full", "live blocks hold it")                                                                                     \
-    X(HOST, 22, "host", "the host has no more to give")                                                                            \
-    X(LAYER, 23, "layer", "a layer refused for a reason of its own, which the report tells")                                       \
-    X(DEVICE, 24, "device", "the device refused although it says that it has enough")                                              \
-    X(LIMBO, 25, "limbo", "enough is freed and still in use by other processes")
+    X(WAITING, 6, "waiting", "enough is freed but still in use by other streams")                                                  \
+    X(FORGOTTEN, 7, "forgotten", "memory of a forgotten stream is not free until its work is done")                                \
+    X(CAPTURED, 8, "captured", "idle memory is kept for captured graphs")                                                          \
+    X(COUNTED, 9, "counted", "freed memory has counts that no frontier has passed")                                                \
+    X(KEPT, 10, "kept", "idle memory is in pools that keep their chunks")                                                          \
+    X(IDLE_IN_POOL, 11, "idle_in_pool", "enough is idle in other pools' caches")                                                   \
+    X(IDLE_IN_THREAD, 12, "idle_in_thread", "enough is idle in other threads' caches")                                             \
+    X(IDLE_IN_STREAM, 13, "idle_in_stream", "enough is idle in other streams' caches")                                             \
+    X(SIZES, 14, "sizes", "enough is idle where a cache serves requests of other sizes")                                           \
+    X(UNSPLIT, 15, "unsplit", "enough is idle in blocks that may not be split for the request")                                    \
+    X(FRAGMENTATION, 16, "fragmentation", "enough is idle in the caches that serve the request, but in pieces that are too small") \
+    X(CHUNK, 17, "chunk", "the device has enough for the request, but not for the chunk that the cache needs")                     \
+    X(OTHERS, 18, "others", "other programs, or other allocators in this one, hold the device's memory")                           \
+    X(LEAK, 19, "leak", "one tag or operator holds most of it, and requests more in every step")                                   \
+    X(TIMED_OUT, 20, "timed_out", "live blocks hold all memory, and no other thread freed enough in time")                         \
+    X(FULL, 21, "full", "live blocks hold all memory")                                                                             \
+    X(HOST, 22, "host", "the host is out of memory")                                                                               \
+    X(LAYER, 23, "layer", "a layer refused the request; the report has its reason")                                                \
+    X(DEVICE, 24, "device", "the device refused although it reports enough free memory")                                           \
+    X(LIMBO, 25, "limbo", "enough is freed but still in use by other processes")
 typedef enum strata_cause {
 #define STRATA_CAUSE_ENUM(name, number, text, meaning) STRATA_CAUSE_##name = number,
     STRATA_CAUSE_MAP(STRATA_CAUSE_ENUM)

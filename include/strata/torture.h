@@ -31,23 +31,23 @@ extern "C" {
     X(WORK, "a kernel of `us` on `stream` reads its blocks, and writes those in `writes`")                                         \
     X(FILL, "block 0 is filled on `stream`")                                                                                       \
     X(HOST_ACCESS, "the host reads block 0, or writes it")                                                                         \
-    X(CHECK, "block 0 holds what was written there")                                                                               \
+    X(CHECK, "block 0 has the contents that were written")                                                                         \
     X(BORROW, "record_stream: block 0, `stream`")                                                                                  \
     X(ERASE, "erase_stream: block 0, `stream`, whose work is over or ordered before the owner's next")                             \
-    X(RETAIN, "block 0 has one owner more")                                                                                        \
+    X(RETAIN, "block 0 gets one more owner")                                                                                       \
     X(FREE, "one owner of block 0 gives it back, in one of several ways")                                                          \
     X(ORDER, "`stream` waits for `other`, and joins its capture if there is one")                                                  \
     X(SYNCHRONISE, "the host waits for `stream`")                                                                                  \
-    X(RENEW, "`stream` is forgotten and destroyed, and made anew")                                                                 \
-    X(RELEASE, "what is idle in `place` goes back")                                                                                \
-    X(TRIM, "idle memory of `place` goes back but for `size` bytes")                                                               \
-    X(LOOK, "validate, statistics, a snapshot, and what is known of block 0")                                                      \
+    X(RENEW, "`stream` is forgotten, destroyed and created again")                                                                 \
+    X(RELEASE, "idle memory of `place` goes back")                                                                                 \
+    X(TRIM, "idle memory of `place` goes back, except `size` bytes")                                                               \
+    X(LOOK, "validate, statistics, a snapshot, and queries about block 0")                                                         \
     X(PASS, "the host computes for `us`")                                                                                          \
     X(POOL_BEGIN, "requests of `stream` in `place` go to graph pool `pool` from now on")                                           \
     X(CAPTURE, "`stream` is captured from now on, for `graph`")                                                                    \
     X(END_CAPTURE, "`graph` is all that was captured, and can be launched")                                                        \
-    X(POOL_END, "requests go to `pool` no longer")                                                                                 \
-    X(POOL_REMOVE, "one begin of `pool` keeps it no longer")                                                                       \
+    X(POOL_END, "requests no longer go to `pool`")                                                                                 \
+    X(POOL_REMOVE, "one begin of `pool` no longer keeps it")                                                                       \
     X(LAUNCH, "the work of `graph` on `stream`")                                                                                   \
     X(DESTROY, "`graph` is destroyed, after its launches")
 
@@ -85,7 +85,7 @@ typedef enum strata_torture_cover {
 /* X(name, text): the order in which the threads of a program make calls. */
 #define STRATA_TORTURE_MODE_MAP(X)                                                                                                 \
     X(INTERLEAVED, "one thread makes all calls, in the program's order")                                                           \
-    X(TURNS, "each thread makes its own calls, in the program's order: the same at every run")                                     \
+    X(TURNS, "each thread makes its own calls, in the program's order: every run is the same")                                     \
     X(AT_ONCE, "each thread makes its own calls, and waits for others only where it must")
 
 typedef enum strata_torture_mode {

@@ -211,7 +211,7 @@ TEST(hostile_share, other_numbers_of_descriptors_are_refused) {
     }
 }
 
-/* A lease that is no pipe would keep nothing, or keep the receiver at its close. */
+/* A lease that is not a pipe would keep nothing, or keep the receiver at its close. */
 TEST(hostile_share, a_lease_that_is_no_pipe_is_refused) {
     OPENED(hostile_t, h, close_hostile, open_hostile(&h));
     const int wrong[] = {h.ends[0], h.shared.descriptors[0], -1, 1 << 20};

@@ -29,7 +29,8 @@ static void serves_up_to(const char *stack, strata_place_t place, size_t most) {
 }
 
 TEST(facade_alignment, aligned_serves_any) {
-    static const char *const stacks[] = {"[retry, stream_safe, aligned: {alignment: 256}, auto_growth: {chunk_size: 2MiB}, system]",
+    static const char *const stacks[] = {"[retry, stream_safe, aligned: {alignment: 256}, auto_growth: {chunk_size: 2MiB}, "
+                                         "system]",
                                          "[aligned, system]", "[guard, aligned, buffered, system]", "[buffered, aligned, system]",
                                          "[fallback: {stacks: [[aligned, buffered, system], [aligned, system]]}]"};
     for (size_t i = 0; i < sizeof stacks / sizeof *stacks; i++) {
@@ -61,7 +62,7 @@ TEST_RIG(facade_alignment, a_refusal_says_which_layer_to_add, 0, POOLED) {
     EXPECT_STATUS(STRATA_E_UNSUPPORTED, ask(rig, rig->gpu, 100, 4096, &block));
     EXPECT_STREQ(strata_last_error()->text,
                  "an alignment of 4KiB: the stack of the place gpu serves up to 256; put aligned above its caches, "
-                 "as in \"- aligned: {alignment: 256}\", which leaves other requests as they are");
+                 "as in \"- aligned: {alignment: 256}\", which does not change other requests");
     EXPECT_OK(strata_pool_begin(rig->s, rig->gpu, pool_of(rig, "weights")));
     EXPECT_SAYS(STRATA_E_UNSUPPORTED, ask(rig, rig->gpu, 100, 4096, &block),
                 "the stack of the place gpu in weights serves up to 256");

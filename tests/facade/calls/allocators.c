@@ -502,7 +502,7 @@ TEST_RIG(facade_allocators, functions_tell_the_log_why_they_fail, 256 * MIB, "st
     EXPECT_EQ(messages.count, before + 1);
     EXPECT_OK(strata_stream_forget(rig->s, rig->gpu, stream));
     EXPECT_TRUE(functions.allocate(SIZE) == NULL);
-    EXPECT_CONTAINS(messages.last, "the allocator names nothing any more");
+    EXPECT_CONTAINS(messages.last, "the allocator is stale");
     functions.free(served);
     EXPECT_EQ(messages.count, before + 2);
     EXPECT_OK(strata_set_log(NULL, NULL, STRATA_LOG_WARNING));

@@ -36,7 +36,7 @@ TEST(facade_crooked, a_cache_refuses_memory_that_begins_elsewhere_and_gives_it_b
                                          "bfc, test_crooked, system"};
     for (size_t i = 0; i < sizeof stacks / sizeof *stacks; i++) {
         RIG_BY(rig, open_with(&rig, &crooked_type, stacks[i]));
-        EXPECT_SAYS(STRATA_E_UNSUPPORTED, rig_try(&rig, NULL, 1000), "the layer below gives");
+        EXPECT_SAYS(STRATA_E_UNSUPPORTED, rig_try(&rig, NULL, 1000), "the layer below aligns");
         EXPECT_EQ(rig_figures(&rig).reserved_bytes, 0);
         EXPECT_EQ(rig_calls(&rig, STRATA_CALL_malloc), rig_calls(&rig, STRATA_CALL_free));
     }
@@ -135,7 +135,7 @@ TEST_BY(facade_crooked, a_borrow_stays_where_its_layer_cannot_take_it_back, open
     strata_stream_t stream = rig_stream(rig);
     strata_block_t block = rig_allocate(rig, NULL, 1000);
     EXPECT_OK(strata_record_stream(rig->s, block.ref, stream));
-    EXPECT_SAYS(STRATA_E_UNSUPPORTED, strata_erase_stream(rig->s, block.ref, stream), "test_noting cannot take a borrow back");
+    EXPECT_SAYS(STRATA_E_UNSUPPORTED, strata_erase_stream(rig->s, block.ref, stream), "test_noting cannot undo a borrow");
 }
 
 /* ---- needs ---- */

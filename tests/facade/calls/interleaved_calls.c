@@ -44,7 +44,7 @@ TEST_RIG(facade_between, a_block_freed_while_an_event_is_made_for_its_borrow_is_
     strata_block_t block = rig_allocate(rig, owner, SIZE);
     other_t other = {.rig = rig, .ref = block.ref};
     between_begin(&between, rig, STRATA_CALL_event_create, free_it, &other);
-    EXPECT_SAYS(STRATA_E_STALE, strata_record_stream(rig->s, block.ref, borrower), "freed while its borrow was noted");
+    EXPECT_SAYS(STRATA_E_STALE, strata_record_stream(rig->s, block.ref, borrower), "freed while its borrow was being recorded");
     EXPECT_TRUE(between_end(&between));
     EXPECT_OK(other.status);
     /* Nobody borrows what comes to lie there. */
@@ -315,7 +315,7 @@ TEST_RIG(facade_between, a_block_freed_while_it_is_retained_is_stale, 0, "strata
     strata_block_t block = rig_allocate(rig, stream, SIZE);
     other_t other = {.rig = rig, .ref = block.ref};
     before_lock_begin(&before, &rig_stack(rig, stream)->lock, 2, free_it, &other);
-    EXPECT_SAYS(STRATA_E_STALE, strata_retain(rig->s, block.ref), "freed while it was retained");
+    EXPECT_SAYS(STRATA_E_STALE, strata_retain(rig->s, block.ref), "freed while it was being retained");
     EXPECT_TRUE(before_lock_end(&before));
     EXPECT_OK(other.status);
     EXPECT_EQ(rig_figures(rig).live_allocations, 0);

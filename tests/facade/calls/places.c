@@ -208,7 +208,7 @@ TEST(places_node, one_that_is_not_there_is_told) {
     strata_block_t none;
     open_places(&rig, "strata", (const char *const[]){"pinned.system.node=7"}, 1, 0);
     EXPECT_SAYS(STRATA_E_UNSUPPORTED, strata_allocate(rig.s, strata_pinned(), NULL, 100, &none),
-                "system.node: 7: this process may use the host's nodes 0 to 1");
+                "system.node: 7: this process may use only the host's NUMA nodes 0 to 1");
     strata_block_t b = rig_allocate_in(&rig, strata_host(), NULL, 100);
     EXPECT_OK(strata_free(rig.s, b.ref));
     rig_close(&rig);
@@ -218,7 +218,8 @@ TEST(places_node, one_that_is_not_there_is_told) {
                                      .set_count = 2,
                                      .set = (const char *const[]){"pinned.system.node=near", "pinned.system.write_combined=true"},
                                      .flags = STRATA_OPEN_IGNORE_ENVIRONMENT};
-    EXPECT_SAYS(STRATA_E_STRATEGY, strata_open(&options, &rig.s), "the driver has no write-combined memory of a node; write any");
+    EXPECT_SAYS(STRATA_E_STRATEGY, strata_open(&options, &rig.s),
+                "the driver has no write-combined memory of a NUMA node; write any");
 }
 
 /* A wish costs nothing where no node can be chosen; a name is an error. */
@@ -231,9 +232,7 @@ TEST(places_node, where_the_host_lets_nobody_choose) {
         EXPECT_OK(strata_facade_open_on(strategy, rig.devices, rig.count, 0, &rig.s));
         strata_block_t b = {0};
         EXPECT_STATUS(i ? STRATA_E_UNSUPPORTED : STRATA_OK, strata_allocate(rig.s, strata_pinned(), NULL, 100, &b));
-        if (i)
-            EXPECT_CONTAINS(strata_last_error()->text,
-                            "system.node: 0: this process cannot choose a node of the host here; write any");
+        if (i) EXPECT_CONTAINS(strata_last_error()->text, "system.node: 0: this process cannot choose a NUMA node; write any");
         else EXPECT_OK(strata_free(rig.s, b.ref));
     }
 }

@@ -69,9 +69,9 @@ TEST(facade_wrong_use, a_freed_allocation_is_told_with_its_stack_and_tag) {
         RIG_FREE(&rig, plain, tagged);
         bool own = strata_ref_home(plain.ref) == rig_stack(&rig, stream)->number;
         if (strcmp(strata_preset_name(i), "strata") == 0) EXPECT_TRUE(own);
-        const char *const words[] = {hexadecimal(tagged.ref, ref), "it was freed already", "gpu:0, stack", "tag \"weights\"", NULL};
+        const char *const words[] = {hexadecimal(tagged.ref, ref), "it was already freed", "gpu:0, stack", "tag \"weights\"", NULL};
         expect_stale(&rig, tagged.ref, words);
-        const char *const plain_words[] = {hexadecimal(plain.ref, plain_ref), "it was freed already",
+        const char *const plain_words[] = {hexadecimal(plain.ref, plain_ref), "it was already freed",
                                            own ? stream_word(stream, of) : "gpu:0, stack", NULL};
         expect_stale(&rig, plain.ref, plain_words);
         /* Served again, with a tag or without: the old name is the old one's. */
@@ -96,7 +96,7 @@ TEST_RIG(facade_wrong_use, what_waits_for_other_streams_is_freed_all_the_same, 0
     strata_block_t a = rig_allocate_tagged(rig, NULL, 5000, "batch");
     rig_borrow(rig, a.ref, other, LONG);
     EXPECT_OK(strata_free(rig->s, a.ref));
-    static const char *const words[] = {"it was freed already, and waits for other streams", "tag \"batch\"", NULL};
+    static const char *const words[] = {"it was already freed, and is in use by other streams", "tag \"batch\"", NULL};
     expect_stale(rig, a.ref, words);
     rig_pass(rig, 2 * LONG);
 }
@@ -114,7 +114,7 @@ TEST(facade_wrong_use, another_facades_allocation_is_told_with_all_that_it_is) {
     EXPECT_EQ(rig_figures(&other).live_allocations, 1);
     EXPECT_OK(strata_free(other.s, theirs.ref));
     rig_close(&other);
-    static const char *const ended[] = {"its stack has ended", NULL};
+    static const char *const ended[] = {"its stack was closed", NULL};
     expect_stale(&rig, theirs.ref, ended);
     rig_close(&rig);
 }
@@ -127,10 +127,11 @@ TEST_RIG(facade_wrong_use, another_facades_freed_allocation_is_told_with_its_sta
     strata_block_t waiting = rig_allocate_tagged(&other, stream, 700, "batch");
     rig_borrow(&other, waiting.ref, third, LONG);
     RIG_FREE(&other, theirs, waiting);
-    snprintf(facade, sizeof facade, "belongs to another facade, facade %#llx, where it was freed", (unsigned long long)other.s);
+    snprintf(facade, sizeof facade, "belongs to another facade, facade %#llx, where it was already freed",
+             (unsigned long long)other.s);
     const char *const words[] = {facade, "gpu:0, stack", stream_word(stream, of), "tag \"kv cache\"", NULL};
     expect_stale(rig, theirs.ref, words);
-    const char *const deferred[] = {facade, "already, and waits for other streams; gpu:0", "tag \"batch\"", NULL};
+    const char *const deferred[] = {facade, "freed, and is in use by other streams; gpu:0", "tag \"batch\"", NULL};
     expect_stale(rig, waiting.ref, deferred);
     /* Served again, it is the new one that lives. */
     strata_block_t again = rig_allocate_tagged(&other, stream, 5000, "next");
@@ -141,7 +142,7 @@ TEST_RIG(facade_wrong_use, another_facades_freed_allocation_is_told_with_its_sta
     rig_pass(&other, 2 * LONG);
 }
 
-/* That it lies in another facade is all that is true of a name that this one never gave either. */
+/* That it is in another facade is all that is true of a name that this one never gave either. */
 TEST_RIG(facade_wrong_use, what_another_facade_never_gave_was_not_freed_there, 0, "strata") {
     RIG(other, "strata", 0);
     strata_block_t theirs = rig_allocate_tagged(&other, NULL, 5000, "kv cache");
@@ -168,7 +169,7 @@ TEST_RIG(facade_wrong_use, names_that_nobody_gave, 0, "strata") {
                                  strata_ref_make(strata_ref_home(a.ref), STRATA_SLAB_SLOTS - 1, 0),
                                  strata_ref_make(strata_ref_home(a.ref), 0, 0),
                                  strata_ref_of(strata_slab_record(&shared->slab, 1)) /* a chunk */};
-    static const char *const words[] = {"ref 0x", NULL}, *const none[] = {"there never was such an allocation", NULL};
+    static const char *const words[] = {"ref 0x", NULL}, *const none[] = {"it was never allocated", NULL};
     for (size_t i = 0; i < sizeof refs / sizeof *refs; i++) {
         expect_stale(rig, refs[i], i == 0 ? none : words);
         EXPECT_LACKS(strata_last_error()->text, ", facade ");
@@ -221,7 +222,7 @@ TEST(facade_wrong_use, unknown_pointers_are_told_with_whose_memory_it_is) {
         expect_unknown(&rig, &rig, false, none);
         expect_unknown(&rig, (void *)1, false, none);
         expect_unknown(&rig, (void *)UINTPTR_MAX, false, none);
-        snprintf(at, sizeof at, "it lies 256 bytes inside %zu bytes at %p", a.size, a.ptr);
+        snprintf(at, sizeof at, "it is 256 bytes inside %zu bytes at %p", a.size, a.ptr);
         const char *const inside[] = {at, "gpu:0, stack", "tag \"weights\"", NULL};
         expect_unknown(&rig, (char *)a.ptr + 256, true, inside);
         static const char *const freed[] = {"was freed", "gpu:0, stack", "tag \"gone\"", NULL};
@@ -280,7 +281,7 @@ TEST_BY(facade_wrong_use, a_recycled_handle_is_told_with_what_its_old_stack_hold
         const char *text = strata_last_error()->text;
         EXPECT_CONTAINS(text, "strata_stream_forget");
         EXPECT_CONTAINS(text, "of gpu:0 was destroyed");
-        EXPECT_CONTAINS(text, "holds 1 allocations");
+        EXPECT_CONTAINS(text, "has 1 allocations");
         EXPECT_CONTAINS(text, "tag \"activations\"");
         EXPECT_EQ(none.ref, 7);
     }
@@ -305,9 +306,9 @@ TEST(facade_wrong_use, a_facade_that_is_not_open_is_told_by_every_function) {
         strata_t handle;
         const char *why;
     } handles[] = {{closed, "it was closed"},
-                   {0, "0 names none"},
-                   {UINT64_MAX, "there never was"},
-                   {closed + (1ull << 40), "there never was"}};
+                   {0, "0 is not a facade"},
+                   {UINT64_MAX, "it was never opened"},
+                   {closed + (1ull << 40), "it was never opened"}};
     for (size_t i = 0; i < sizeof handles / sizeof *handles; i++) {
         ends_t ends = {.s = handles[i].handle, .place = strata_gpu(0), .stream = stream, .block = a};
         const char *name;
@@ -357,7 +358,7 @@ TEST_RIG(facade_wrong_use, the_operator_that_asked_is_told_with_its_step, 0, "st
     strata_block_t tagged = rig_allocate_tagged(rig, NULL, 5000, "weights"), plain = rig_allocate(rig, NULL, 3000);
     EXPECT_OK(strata_annotate(rig->s, NULL));
     RIG_FREE(rig, tagged, plain);
-    const char *const words[] = {"it was freed already", "tag \"weights\", operator \"conv1\" of step 1", NULL};
+    const char *const words[] = {"it was already freed", "tag \"weights\", operator \"conv1\" of step 1", NULL};
     expect_stale(rig, tagged.ref, words);
-    expect_stale(rig, plain.ref, (const char *const[]){"it was freed already", ", operator \"conv1\" of step 1", NULL});
+    expect_stale(rig, plain.ref, (const char *const[]){"it was already freed", ", operator \"conv1\" of step 1", NULL});
 }

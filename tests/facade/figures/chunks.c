@@ -29,7 +29,7 @@ TEST_RIG(facade_chunks, tell_every_block_of_every_chunk, 0, "strata-malloc") {
              "  0x%" PRIxPTR " 13MiB free\n"
              "  0x%" PRIxPTR " 1MiB waiting for other streams\n"
              "  0x%" PRIxPTR " 1096960 free\n"
-             "  0x%" PRIxPTR " 1000192 live, asked 1000000\n"
+             "  0x%" PRIxPTR " 1000192 live, requested 1000000\n"
              "  0x%" PRIxPTR " 4MiB live\n"
              "chunk 0x%" PRIxPTR " 30MiB, stream 0x%" PRIxPTR ": used 30MiB (1), free 0 (0)\n"
              "  0x%" PRIxPTR " 30MiB live\n",

@@ -49,7 +49,7 @@ TEST(facade_figures, prometheus_tells_counters_from_gauges) {
     size_t needed = 0;
     EXPECT_OK(strata_statistics_prometheus(rig.s, text, sizeof text, &needed));
     EXPECT_EQ(needed, strlen(text) + 1);
-    EXPECT_CONTAINS(text, "# HELP strata_requested_bytes what the callers asked for, of live allocations (bytes)\n"
+    EXPECT_CONTAINS(text, "# HELP strata_requested_bytes bytes that callers requested, of live allocations (bytes)\n"
                           "# TYPE strata_requested_bytes gauge\nstrata_requested_bytes{place=\"gpu:0\"} 1000\n"
                           "strata_requested_bytes{place=\"managed:0\"} 0\nstrata_requested_bytes{place=\"pinned\"} 0\n"
                           "strata_requested_bytes{place=\"host\"} 0\n");
@@ -240,7 +240,8 @@ static void read_while_busy(const char *layers) {
 }
 
 TEST(facade_figures, are_read_while_others_are_busy) {
-    read_while_busy("[stat, guard: {report: false}, stream_safe, auto_growth, stat: {name: chunks}, limit: {bytes: 1GiB}, system]");
+    read_while_busy("[stat, guard: {report: false}, stream_safe, auto_growth, stat: {name: chunks}, limit: {bytes: 1GiB}, "
+                    "system]");
     read_while_busy("[retry, scrub, trace: {path: none}, fallback: {stacks: [[buffered, fault, system], [system]]}]");
     read_while_busy("[stat, cuda_malloc_async]");
 }

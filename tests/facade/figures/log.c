@@ -54,8 +54,9 @@ TEST(facade_log, tells_growths_releases_and_ladders_at_their_levels) {
         EXPECT_SAYS(STRATA_E_NO_MEMORY, rig_try(&rig, NULL, 100 * MIB), "out of memory");
         EXPECT_EQ(has(&heard, STRATA_LOG_INFO, "gpu:0: got 8MiB from the device, 8MiB reserved"), most >= STRATA_LOG_INFO);
         EXPECT_EQ(has(&heard, STRATA_LOG_INFO, "gpu:0: gave 8MiB back to the device, 0 reserved"), most >= STRATA_LOG_INFO);
-        EXPECT_EQ(has(&heard, STRATA_LOG_INFO, "gpu:0: climbed the ladder for 100MiB, 0 reserved"), most >= STRATA_LOG_INFO);
-        EXPECT_EQ(has(&heard, STRATA_LOG_DEBUG, "the ladder's releasing gave 0"), most >= STRATA_LOG_DEBUG);
+        EXPECT_EQ(has(&heard, STRATA_LOG_INFO, "gpu:0: ran out-of-memory recovery for 100MiB, 0 reserved"),
+                  most >= STRATA_LOG_INFO);
+        EXPECT_EQ(has(&heard, STRATA_LOG_DEBUG, "recovery: releasing reclaimed 0"), most >= STRATA_LOG_DEBUG);
         EXPECT_EQ(has(&heard, STRATA_LOG_WARNING, "out of memory in gpu:0"), most >= STRATA_LOG_WARNING);
         EXPECT_EQ(heard.count == 0, most < STRATA_LOG_WARNING);
         end_log();
@@ -71,8 +72,8 @@ TEST_BY(facade_log, tells_what_a_ladder_waited_for,
     EXPECT_OK(strata_set_log(hear, &heard, STRATA_LOG_DEBUG));
     (void)rig_allocate(rig, owner, 40 * MIB);
     end_log();
-    EXPECT_TRUE(has(&heard, STRATA_LOG_DEBUG, "the ladder's waiting gave 40MiB"));
-    EXPECT_FALSE(has(&heard, STRATA_LOG_DEBUG, "the ladder's releasing gave 40MiB"));
+    EXPECT_TRUE(has(&heard, STRATA_LOG_DEBUG, "recovery: waiting reclaimed 40MiB"));
+    EXPECT_FALSE(has(&heard, STRATA_LOG_DEBUG, "recovery: releasing reclaimed 40MiB"));
 }
 
 TEST_RIG(facade_log, what_a_call_gave_back_is_told_before_it_returns, 64 * MIB,
@@ -166,7 +167,7 @@ TEST_RIG(facade_log, of_many_messages_of_one_call_the_first_are_told, GIB,
     EXPECT_OK(strata_set_log(hear, &heard, STRATA_LOG_INFO));
     EXPECT_OK(strata_release(rig->s, rig->gpu, NULL));
     EXPECT_EQ(heard.count, 9);
-    EXPECT_TRUE(has(&heard, STRATA_LOG_INFO, "and 4 messages more of the same call"));
+    EXPECT_TRUE(has(&heard, STRATA_LOG_INFO, "and 4 more messages of the same call"));
     end_log();
 }
 

@@ -70,8 +70,7 @@ TEST_RIG(facade_change, a_wrong_strategy_leaves_the_old_one, GIB, "strata-malloc
                                      .flags = STRATA_OPEN_IGNORE_ENVIRONMENT};
     EXPECT_STATUS(STRATA_E_STRATEGY, strata_change_strategy(rig->s, &options));
     options = (strata_open_options_t){.struct_size = sizeof options, .devices = "sim:a100x2"};
-    EXPECT_SAYS(STRATA_E_UNSUPPORTED, strata_change_strategy(rig->s, &options),
-                "a facade keeps the devices that it was opened for");
+    EXPECT_SAYS(STRATA_E_UNSUPPORTED, strata_change_strategy(rig->s, &options), "a facade cannot change its devices");
     options.struct_size = 3;
     EXPECT_STATUS(STRATA_E_INVALID, strata_change_strategy(rig->s, &options));
     strata_block_t a = rig_allocate(rig, NULL, MIB);

@@ -66,7 +66,7 @@ TEST(facade_devices, a_profile_may_be_a_file) {
     devices[strlen(devices) - 2] = '\0';
     EXPECT_EQ(remove(devices + strlen("sim:")), 0);
     EXPECT_STATUS(STRATA_E_STRATEGY, open_devices(devices, &s));
-    EXPECT_CONTAINS(strata_last_error()->text, "/devices.yaml: the file cannot be read");
+    EXPECT_CONTAINS(strata_last_error()->text, "/devices.yaml: cannot read the file");
 }
 
 TEST(facade_devices, everything_else_is_refused_with_what_to_write) {
@@ -105,7 +105,7 @@ TEST(facade_devices, wrong_options_are_called_by_the_function_s_own_names) {
                                      .flags = STRATA_OPEN_IGNORE_ENVIRONMENT};
     strata_t s = 77;
     EXPECT_STATUS(STRATA_E_STRATEGY, open_devices("cpu", &s));
-    EXPECT_EQ(strncmp(strata_last_error()->text, "devices: \"cpu\" names no device", 29), 0);
+    EXPECT_EQ(strncmp(strata_last_error()->text, "devices: \"cpu\" is not a device", 30), 0);
     EXPECT_STATUS(STRATA_E_STRATEGY, strata_open(&options, &s));
     EXPECT_EQ(strncmp(strata_last_error()->text, "set: ", 5), 0);
     EXPECT_EQ(s, 77);

@@ -156,7 +156,7 @@ TEST_RIG(facade_full, a_pool_is_not_named_where_no_name_is_left, 0,
         EXPECT_OK(strata_annotate(rig->s, name));
     }
     EXPECT_OK(strata_annotate(rig->s, NULL));
-    EXPECT_SAYS(STRATA_E_LIMIT, strata_pool(rig->s, "weights", &pool), "names, the most");
+    EXPECT_SAYS(STRATA_E_LIMIT, strata_pool(rig->s, "weights", &pool), "names, the maximum");
     EXPECT_EQ(pool, 77);
     EXPECT_OK(strata_free(rig->s, rig_allocate(rig, NULL, 1000).ref));
 }
@@ -172,7 +172,7 @@ TEST_RIG(facade_full, more_borrowers_than_a_stack_notes_are_refused_and_waited_f
     for (; status == STRATA_OK && noted < 1u << 17; noted++)
         status = strata_record_stream(rig->s, block.ref, (strata_stream_t)(handle - noted));
     EXPECT_EQ(status, STRATA_E_LIMIT);
-    EXPECT_CONTAINS(strata_last_error()->text, "streams use the blocks of one layer at a time, the maximum");
+    EXPECT_CONTAINS(strata_last_error()->text, "streams use blocks of one layer at the same time, the maximum");
     /* The last use of another block is not noted either: its free waits for it. */
     rig_work(rig, stream, 1000 * 1000, other.ref);
     uint64_t end = strata_sim_stream_end(rig->devices[0], stream);

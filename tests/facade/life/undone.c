@@ -18,7 +18,7 @@ TEST(facade_undone, a_failing_zero_gives_its_growth_back_and_the_first_reason_st
         strata_allocate_options_t options = {.struct_size = sizeof options, .size = MIB, .flags = STRATA_ZERO};
         ASSERT_OK(strata_sim_fail(rig.devices[0], STRATA_CALL_fill, 1, false, STRATA_E_DEVICE));
         if (stuck) ASSERT_OK(strata_sim_fail(rig.devices[0], STRATA_CALL_free, 1, false, STRATA_E_NO_MEMORY));
-        EXPECT_SAYS(STRATA_E_DEVICE, strata_allocate_with(rig.s, rig.gpu, NULL, &options, &block), "fill failed on order");
+        EXPECT_SAYS(STRATA_E_DEVICE, strata_allocate_with(rig.s, rig.gpu, NULL, &options, &block), "fill failed by injection");
         EXPECT_EQ(strata_last_error()->status, STRATA_E_DEVICE);
         EXPECT_EQ(block.ref, 7);
         EXPECT_EQ(rig_figures(&rig).reserved_bytes, stuck ? MIB : 0);
@@ -142,7 +142,7 @@ TEST(facade_undone, a_failing_layer_gives_its_growth_back_and_the_first_reason_s
         snprintf(text, sizeof text, "strategy: undone\nstack:\n  - %s\n  - auto_growth\n  - system\n", layers[i]);
         RIG(rig, text, 0);
         ASSERT_OK(strata_sim_fail(rig.devices[0], STRATA_CALL_fill, 1, false, STRATA_E_DEVICE));
-        EXPECT_SAYS(STRATA_E_DEVICE, rig_try(&rig, NULL, MIB), "fill failed on order");
+        EXPECT_SAYS(STRATA_E_DEVICE, rig_try(&rig, NULL, MIB), "fill failed by injection");
         EXPECT_EQ(rig_figures(&rig).reserved_bytes, 0);
     }
 }
@@ -277,7 +277,9 @@ TEST(facade_undone, what_one_guest_may_still_fill_is_no_other_guests) {
 
 /* The stream that the layers filled it on owns it no more than the stream does that is served next. */
 TEST(facade_undone, what_a_failed_request_filled_is_nobodys_before_the_fill_is_over) {
-    static const char *const stacks[] = {"stack: [scrub, auto_growth, system]", "stack: [test_failing, fill, auto_growth, system]",
+    static const char *const stacks[] = {"stack: [scrub, auto_growth, system]",
+                                         "stack: [test_failing, fill, auto_growth, "
+                                         "system]",
                                          "stack: [test_failing, guard: {synchronise: false}, auto_growth, system]"};
     register_layer(&failing_type);
     for (int i = 0; i < 6; i++) fail_after_a_fill(stacks[i % 3], i >= 3);

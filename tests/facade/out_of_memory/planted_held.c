@@ -93,11 +93,11 @@ PLANTED(live_blocks_where_handles_still_come, STRATA_CAUSE_FULL, "pytorch-expand
 PLANTED(live_blocks_where_many_handles_still_come, STRATA_CAUSE_FULL, "paddle-vmm", 120 * MIB, 80 * MIB, hold_all, scene_drop_all,
         NULL, "free some memory", 0)
 PLANTED(one_operators_blocks_step_after_step, STRATA_CAUSE_LEAK, "pytorch", 90 * MIB, 50 * MIB, leak_in_each_step, scene_drop_all,
-        NULL, "look at why attention keeps its blocks", 0)
+        NULL, "find out why attention keeps its blocks", 0)
 PLANTED(another_threads_blocks, STRATA_CAUSE_TIMED_OUT, "strategy: threads\nstack: [retry: {timeout: 5ms}, " EXACT "]\n", 64 * MIB,
         20 * MIB, hold_in_a_thread, scene_drop_all, NULL, "raise retry.timeout (now 5ms)", 0)
 PLANTED(another_program, STRATA_CAUSE_OTHERS, "strata", 8 * GIB, 4 * GIB, plant_nothing, NULL, NULL,
-        "end what else uses the device", 6 * GIB)
+        "end other users of the device", 6 * GIB)
 PLANTED(a_chunk_that_is_larger_than_the_request, STRATA_CAUSE_CHUNK,
         "strategy: chunks\nstack: [auto_growth: {chunk_size: 64MiB}, system]\n", 64 * MIB + 36 * MIB, 36 * MIB, hold_half,
         scene_drop_all, "auto_growth.smaller_growth=true", "auto_growth.smaller_growth: true", 0)

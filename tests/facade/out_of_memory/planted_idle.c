@@ -111,7 +111,7 @@ PLANTED(idle_in_another_streams_bank, STRATA_CAUSE_IDLE_IN_STREAM, CACHE("cachin
         one_in_a_large_segment, scene_drop_all, NULL, "on the stream that has it", 0)
 PLANTED(idle_in_another_pool, STRATA_CAUSE_IDLE_IN_POOL,
         "strategy: pools\nstack: [" ONE_CHUNK "]\npools: {other: [" ONE_CHUNK "]}\n", 64 * MIB, 30 * MIB, idle_in_a_pool,
-        scene_drop_all, NULL, "in the pool that has it", 0)
+        scene_drop_all, NULL, "from the pool that has it", 0)
 PLANTED(idle_in_a_pool_that_keeps_its_chunks, STRATA_CAUSE_KEPT,
         "strategy: pools\nstack: [" ONE_CHUNK "]\npools: {other: {keep: true, stack: [" ONE_CHUNK "]}}\n", 64 * MIB, 30 * MIB,
         idle_in_a_kept_pool, give_up_the_pool, NULL, "strata_release_pool()", 0)

@@ -84,23 +84,24 @@ PLANTED(a_device_in_the_middle_of_a_handle, STRATA_CAUSE_CHUNK, "pytorch-expanda
 PLANTED(a_layer_limit, STRATA_CAUSE_BOUND, LIMITED, GIB, 40 * MIB, hold_30, scene_drop_all, "limit.bytes=70MiB",
         "raise limit.bytes to 70MiB or more (now 50MiB)", 0)
 PLANTED(a_layer_limit_on_a_device_that_has_no_more_either, STRATA_CAUSE_BOUND, BOUND_AND_FULL, 80 * MIB, 40 * MIB,
-        hold_beside_a_pool, scene_drop_all, NULL, "a higher limit.bytes alone does not, as the device has 10MiB free", 0)
+        hold_beside_a_pool, scene_drop_all, NULL, "a higher limit.bytes alone does not help, because the device has 10MiB free", 0)
 PLANTED(strata_set_limit, STRATA_CAUSE_PLACE_LIMIT, "strata", GIB, 40 * MIB, hold_under_a_limit, raise_the_limit, NULL,
         "raise the limit to 70MiB or more (strata_set_limit())", 0)
 PLANTED(pinned_memorys_cap, STRATA_CAUSE_BOUND, CAPPED, GIB, 3 * MIB, hold_pinned, scene_drop_all, "pinned.system.cap=6MiB",
         "raise pinned.system.cap to 6MiB or more (now 4MiB)", 0)
 PLANTED(bfcs_memory_limit, STRATA_CAUSE_BOUND, BFC_LIMIT, GIB, 40 * MIB, hold_30, scene_drop_all, "bfc.memory_limit=128MiB",
-        "a larger bfc.memory_limit: ", 0)
+        "raise bfc.memory_limit to ", 0)
 PLANTED(naive_best_fits_share, STRATA_CAUSE_BOUND, SHARE, GIB, 8 * MIB, ask_in_pinned, NULL, "pinned.naive_best_fit.fraction=1",
         "pinned.naive_best_fit.fraction", 0)
 PLANTED(the_request_forbids_growth, STRATA_CAUSE_NO_GROWTH, "strata", GIB, 40 * MIB, forbid_growth, allow_all, NULL,
-        "without STRATA_NO_GROW", 0)
+        "no STRATA_NO_GROW", 0)
 PLANTED(the_request_forbids_the_ladder, STRATA_CAUSE_NO_RETRY, "strata", 64 * MIB, 50 * MIB, idle_and_no_retry, allow_all, NULL,
-        "without STRATA_NO_RETRY", 0)
+        "no STRATA_NO_RETRY", 0)
 PLANTED(max_split_size, STRATA_CAUSE_UNSPLIT, WHOLE_BLOCKS, 64 * MIB, 30 * MIB, one_large_block, allow_all,
-        "caching.max_split_size=unlimited", "a larger caching.max_split_size", 0)
-PLANTED(the_hosts_memory, STRATA_CAUSE_HOST, "strata", GIB, 40 * MIB, fail_on_the_host, recover, NULL, "the host's memory", 0)
+        "caching.max_split_size=unlimited", "raise caching.max_split_size", 0)
+PLANTED(the_hosts_memory, STRATA_CAUSE_HOST, "strata", GIB, 40 * MIB, fail_on_the_host, recover, NULL, "other users of host memory",
+        0)
 PLANTED(a_device_that_refuses_what_it_has, STRATA_CAUSE_DEVICE, "pytorch", GIB, 40 * MIB, fail_on_the_device, recover, NULL,
-        "what the driver's error says", 0)
+        "see the driver's error", 0)
 PLANTED(a_layer_of_another_will, STRATA_CAUSE_LAYER, REFUSES, GIB, 40 * MIB, plant_nothing, NULL, "fault.above=64MiB",
         "a layer refused: fault", 0)

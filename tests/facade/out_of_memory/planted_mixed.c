@@ -119,30 +119,31 @@ PLANTED_WITHOUT("alone does not", managed_memory_under_a_limit_on_a_full_device,
                 60 * MIB, limit_managed, raise_managed, NULL, "raise the limit to 60MiB or more (strata_set_limit())", 0)
 PLANTED_WITHOUT("at most", a_bound_of_what_is_fallen_back_to, STRATA_CAUSE_BOUND, FALLS_BACK, 128 * MIB, 160 * MIB, hold_three,
                 NULL, "limit.bytes=220MiB", "raise limit.bytes to 220MiB or more (now 128MiB)", 0)
-PLANTED_WITHOUT("the same request can be served", pieces_at_work_between_live_blocks, STRATA_CAUSE_FRAGMENTATION, ONE_CHUNK_WAITS,
-                70 * MIB, 20 * MIB, every_other_at_work, wait_and_drop_all, NULL,
-                "Once those streams finish, the largest run has 4MiB", 0)
+PLANTED_WITHOUT("repeat the request", pieces_at_work_between_live_blocks, STRATA_CAUSE_FRAGMENTATION, ONE_CHUNK_WAITS, 70 * MIB,
+                20 * MIB, every_other_at_work, wait_and_drop_all, NULL, "Once those streams finish, the largest run has 4MiB", 0)
 PLANTED_WITHOUT("STRATA_NO_RETRY", pieces_at_work_and_no_retry, STRATA_CAUSE_FRAGMENTATION, ONE_CHUNK_WAITS, 70 * MIB, 20 * MIB,
                 every_other_and_no_retry, wait_and_drop_all, NULL, "Once those streams finish, the largest run has 4MiB", 0)
 PLANTED(pieces_free_and_at_work, STRATA_CAUSE_FRAGMENTATION, ONE_CHUNK_WAITS, 70 * MIB, 20 * MIB, most_free_and_one_at_work,
         wait_and_drop_all, NULL,
         ": 32MiB of live blocks keep 1 chunk in use\n  try: free 8MiB in 2 blocks to make a run of 20MiB: 8MiB in 2 by ", 0)
 PLANTED(neighbours_at_work_beside_a_free_block, STRATA_CAUSE_WAITING, ONE_CHUNK_WAITS, 70 * MIB, 20 * MIB, neighbours_at_work,
-        wait_for_the_work, NULL, "the same request can be served", 0)
+        wait_for_the_work, NULL, "repeat the request", 0)
 PLANTED(whole_chunks_at_work, STRATA_CAUSE_WAITING, CHUNKS_WAIT, 64 * MIB, 40 * MIB, chunks_at_work, wait_for_the_work, NULL,
-        "the same request can be served", 0)
+        "repeat the request", 0)
 PLANTED_WITHOUT("capture", gaps_of_caching_in_a_capture, STRATA_CAUSE_FRAGMENTATION,
                 "strategy: gaps\nstack: [caching: {large_segment: 60MiB}, system]\n", 66 * MIB, 20 * MIB, gaps_in_a_capture,
                 scene_drop_all, NULL, "to make a run of 20MiB", 0)
 PLANTED_WITHOUT("capture", gaps_of_bfc_in_a_capture, STRATA_CAUSE_FRAGMENTATION,
                 "strategy: gaps\nstack: [bfc: {allow_growth: false, memory_limit: 60MiB}, system]\n", 66 * MIB, 20 * MIB,
                 gaps_in_a_capture, scene_drop_all, NULL, "to make a run of 20MiB", 0)
-PLANTED_WITHOUT("the same request can be served", a_forgotten_stream_in_pieces, STRATA_CAUSE_FORGOTTEN, ONE_CHUNK_WAITS, 70 * MIB,
-                20 * MIB, forgotten_in_pieces, let_time_pass_and_drop_all, NULL, "once the work is done, the largest run has 4MiB",
+PLANTED_WITHOUT("repeat the request", a_forgotten_stream_in_pieces, STRATA_CAUSE_FORGOTTEN, ONE_CHUNK_WAITS, 70 * MIB, 20 * MIB,
+                forgotten_in_pieces, let_time_pass_and_drop_all, NULL,
+                "once the work is done, the largest run has "
+                "4MiB",
                 0)
 PLANTED(a_forgotten_streams_neighbours_at_work, STRATA_CAUSE_WAITING, ONE_CHUNK_WAITS, 70 * MIB, 20 * MIB, forgotten_neighbours,
-        wait_for_the_work, NULL, "the same request can be served", 0)
+        wait_for_the_work, NULL, "repeat the request", 0)
 PLANTED_WITHOUT("strata_set_safe_frontier", frees_under_counts_in_pieces, STRATA_CAUSE_FRAGMENTATION,
                 "strategy: counts\nstack: [bfc: {timestamps: true, memory_limit: 60MiB, allow_growth: false}, system]\n", 64 * MIB,
                 20 * MIB, counts_in_pieces, move_the_frontier_and_drop_all, NULL,
-                "once a frontier has passed them the largest run has 4MiB", 0)
+                "Once a frontier passes them, the largest run has 4MiB", 0)

@@ -38,7 +38,7 @@ static const char *report_of(strata_stream_t one, strata_stream_t two) {
 
 /* The first lines are the cause and what helps. */
 static const char *figures_in(const char *text) {
-    const char *figures = strstr(text, "\n  asked ");
+    const char *figures = strstr(text, "\n  requested ");
     EXPECT_NE(figures, NULL);
     return figures ? figures : "";
 }
@@ -73,18 +73,20 @@ TEST_BY(facade_report, says_who_holds_what_and_what_was_tried,
     EXPECT_OK(strata_free_on(rig->s, lent.ref, two));
     EXPECT_STATUS(STRATA_E_NO_MEMORY, rig_try(rig, two, 200 * MIB));
     const char *text = report_of(one, two), *figures = figures_in(text);
-    EXPECT_CONTAINS(text,
-                    "out of memory in gpu:0 on stream TWO: full: requested 200MiB, 104MiB left; live blocks hold 102MiB\n  try: ");
+    EXPECT_CONTAINS(text, "out of memory in gpu:0 on stream TWO: full: requested 200MiB, 104MiB left; live blocks hold 102MiB\n  "
+                          "try: ");
     EXPECT_CONTAINS(figures,
                     "requested 200MiB, free on the device 104MiB of 756MiB, reserved here 152MiB, used by others 500MiB\n"
                     "  allocated 102MiB, deferred 50MiB, idle 0, largest free block 0\n"
                     "  stream NULL: reserved 30MiB, allocated 30MiB, deferred 0\n"
                     "  stream ONE: reserved 122MiB, allocated 72MiB, deferred 50MiB\n"
                     "  deferred frees: 50MiB wait for stream TWO\n"
-                    "  live blocks: 60MiB in 1 block by weights (step 0); 30MiB in 1 block by an unnamed owner; 10MiB in 2 blocks "
+                    "  live blocks: 60MiB in 1 block by weights (step 0); 30MiB in 1 block by an unnamed owner; 10MiB in 2 "
+                    "blocks "
                     "by conv1 (steps 1 to 3); 2MiB in 1 block by scratch of conv1 (step 3)\n");
-    EXPECT_CONTAINS(
-        figures, "\n  tried: polling reclaimed 0, waiting first 0, releasing 40MiB, callbacks 0, smaller growth nothing; it took ");
+    EXPECT_CONTAINS(figures,
+                    "\n  tried: polling reclaimed 0, waiting first 0, releasing 40MiB, callbacks 0, smaller growth nothing; it "
+                    "took ");
     expect_few_digits(strstr(figures, "it took ") + strlen("it took "));
 }
 
@@ -94,7 +96,8 @@ TEST_RIG(facade_report, managed_memory_is_not_taken_by_others, 256 * MIB,
     (void)rig_allocate_in(rig, strata_managed(0), NULL, 64 * MIB);
     (void)rig_allocate(rig, NULL, 100 * MIB);
     EXPECT_STATUS(STRATA_E_NO_MEMORY, rig_try(rig, NULL, 300 * MIB));
-    EXPECT_CONTAINS(strata_last_error()->text, "free on the device 92MiB of 756MiB, reserved here 100MiB, used by others 500MiB\n");
+    EXPECT_CONTAINS(strata_last_error()->text, "free on the device 92MiB of 756MiB, reserved here 100MiB, used by others "
+                                               "500MiB\n");
 }
 
 /* A preset's chunks in small pieces, and a request that is larger than any. */
@@ -108,10 +111,9 @@ TEST_BY(facade_report, says_which_option_may_help,
     for (int i = 0; i < 32; i += 2) EXPECT_OK(strata_free(rig->s, blocks[i].ref));
     EXPECT_STATUS(STRATA_E_NO_MEMORY, rig_try(rig, NULL, 6 * MIB));
     const char *text = report_of((void *)~0ull, (void *)~0ull);
-    EXPECT_CONTAINS(
-        text,
-        ": chunk: requested 6MiB; the device has 8MiB free, but the cache needs a chunk of 64MiB\n  try: set auto_growth.smaller_growth: true, to grow by the request alone\n"
-        "  or: a smaller auto_growth.chunk_size (now 64MiB)\n");
+    EXPECT_CONTAINS(text, ": chunk: requested 6MiB; the device has 8MiB free, but the cache needs a chunk of 64MiB\n  try: set "
+                          "auto_growth.smaller_growth: true, to grow by the request alone\n"
+                          "  or: lower auto_growth.chunk_size (now 64MiB)\n");
     EXPECT_CONTAINS(text, "\n  stream NULL: reserved 128MiB, allocated 64MiB, deferred 0, idle 64MiB in auto_growth\n");
     EXPECT_CONTAINS(text, "\n  tried: polling reclaimed 0, waiting first 0, releasing 0, callbacks 0, smaller growth nothing");
     strata_allocate_options_t once = {.struct_size = sizeof once, .size = 6 * MIB, .flags = STRATA_NO_RETRY};
@@ -217,8 +219,8 @@ TEST(facade_report, a_wait_that_was_too_short_is_told) {
         EXPECT_CONTAINS(text, first ? ", smaller growth nothing; it took "
                                     : ", smaller growth nothing, waiting for other frees nothing; it took ");
         EXPECT_CONTAINS(
-            text,
-            ": waiting: requested 40MiB; 40MiB are freed but still in use by other streams\n  try: raise retry.timeout (now 2ms)");
+            text, ": waiting: requested 40MiB; 40MiB are freed but still in use by other streams\n  try: raise retry.timeout (now "
+                  "2ms)");
     }
 }
 

@@ -126,7 +126,7 @@ TEST(facade_pools, wrong_use_is_told) {
                 "strategy pooled has no pool \"zzzzzzzzzzzz\"; write one of weights, scratch, same");
     EXPECT_STATUS(STRATA_E_INVALID, strata_pool(rig.s, NULL, &pool));
     EXPECT_SAYS(STRATA_E_INVALID, strata_pool(plain.s, "weights", &pool),
-                "strategy strata names no pools; write pools: {weights: {stack: [...]}}");
+                "strategy strata has no pools; write pools: {weights: {stack: [...]}}");
     EXPECT_EQ(pool, 7);
     EXPECT_STATUS(STRATA_E_INVALID, strata_pool_end(rig.s, rig.gpu));
     const uint64_t wrong[] = {2, weights + 3, UINT64_MAX, weights - 1};

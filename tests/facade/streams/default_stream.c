@@ -50,7 +50,7 @@ TEST_BY(facade_default_stream, is_set_once, rig_open(rig, "strata", NULL, 0, 0, 
     EXPECT_OK(strata_set_default_stream(rig->s, rig->gpu, NULL));
     EXPECT_OK(strata_set_default_stream(rig->s, rig->gpu, one));
     EXPECT_OK(strata_set_default_stream(rig->s, rig->gpu, one));
-    EXPECT_SAYS(STRATA_E_BUSY, strata_set_default_stream(rig->s, rig->gpu, two), "it is set once");
+    EXPECT_SAYS(STRATA_E_BUSY, strata_set_default_stream(rig->s, rig->gpu, two), "it can be set only once");
     EXPECT_STATUS(STRATA_E_BUSY, strata_set_default_stream(rig->s, rig->gpu, NULL));
     EXPECT_STATUS(STRATA_E_INVALID, strata_stream_forget(rig->s, rig->gpu, one));
     EXPECT_OK(strata_stream_forget(rig->s, rig->gpu, two));
@@ -113,7 +113,9 @@ TEST(facade_default_stream, the_same_handle_in_two_threads_is_two_borrowers) {
 static void *ask_for_the_owner(void *argument) {
     own_t *own = argument;
     strata_stream_t owner = (void *)77;
-    EXPECT_SAYS(STRATA_E_UNSUPPORTED, strata_stream_of(own->rig->s, own->block.ref, &owner), "another thread's own default stream");
+    EXPECT_SAYS(STRATA_E_UNSUPPORTED, strata_stream_of(own->rig->s, own->block.ref, &owner),
+                "another thread's own default "
+                "stream");
     EXPECT_EQ(owner, (void *)77);
     return NULL;
 }

@@ -95,7 +95,7 @@ TEST(facade_stream_ids, a_borrower_of_another_device_is_told) {
         recycle(&scene, strata_gpu(1), stream);
         EXPECT_STATUS(STRATA_E_UNKNOWN_STREAM, call_by(&scene, BORROW, stream));
         EXPECT_OK(strata_stream_destroy(scene.rig.s, strata_gpu(1), stream));
-        EXPECT_SAYS(STRATA_E_UNKNOWN_STREAM, call_by(&scene, BORROW, stream), "does not exist any more");
+        EXPECT_SAYS(STRATA_E_UNKNOWN_STREAM, call_by(&scene, BORROW, stream), "no longer exists");
     }
 }
 

@@ -60,7 +60,7 @@ TEST_RIG(facade_streams, a_name_comes_before_the_first_request, 0, NAMED) {
     EXPECT_OK(strata_stream_name(rig->s, rig->gpu, stream, "copy0"));
     expect_served_by(rig, rig->gpu, stream, "buffered | system");
     EXPECT_OK(strata_stream_name(rig->s, rig->gpu, stream, "copy0"));
-    EXPECT_SAYS(STRATA_E_BUSY, strata_stream_name(rig->s, rig->gpu, stream, "copy1"), "was served already as \"copy0\"");
+    EXPECT_SAYS(STRATA_E_BUSY, strata_stream_name(rig->s, rig->gpu, stream, "copy1"), "was already served as \"copy0\"");
     strata_stream_t late = rig_stream(rig);
     expect_served_by(rig, rig->gpu, late, "stream_safe > auto_growth | system");
     EXPECT_STATUS(STRATA_E_BUSY, strata_stream_name(rig->s, rig->gpu, late, "copy0"));
@@ -84,7 +84,7 @@ typedef struct other_thread {
 static void *name_it(void *argument) {
     other_thread_t *other = argument;
     other->status = strata_stream_name(other->rig->s, other->rig->gpu, other->stream, "copy0");
-    if (other->status != STRATA_OK) EXPECT_CONTAINS(strata_last_error()->text, "was served already as \"\"");
+    if (other->status != STRATA_OK) EXPECT_CONTAINS(strata_last_error()->text, "was already served as \"\"");
     return NULL;
 }
 
