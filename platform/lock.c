@@ -274,7 +274,7 @@ void strata_lock_note_take(const strata_lock_t *lock) {
     give_way();
     for (int i = 0; i < held_count; i++) {
         const strata_lock_t *held = *held_at(i);
-        if (held == lock) wrong("a lock is taken twice by one thread", lock);
+        if (held == lock) wrong("a thread takes a lock that it already holds", lock);
         /* A snapshot takes the domain's lock first, then the domain's stacks, then its shared stacks
          * (those of threads first), each in the order of numbers. These are the only legal pairs of one
          * rank. */
@@ -283,7 +283,8 @@ void strata_lock_note_take(const strata_lock_t *lock) {
         if (held->rank >= lock->rank && !pair) wrong("a lock is taken out of order", lock);
     }
     if (held_count == HELD_MOST) wrong("too many locks are held", lock);
-    if (held_count == HELD_FEW && !rest && !(rest = calloc(HELD_MOST, sizeof *rest))) wrong("no room to note a lock", lock);
+    if (held_count == HELD_FEW && !rest && !(rest = calloc(HELD_MOST, sizeof *rest)))
+        wrong("out of memory for lock tracking", lock);
     *held_at(held_count++) = lock;
 }
 

@@ -23,7 +23,7 @@ strata_status_t strata_cuda_malloc(strata_device_t *self, strata_memory_t memory
  * describes, must be enough if one may be under way. */
 strata_status_t strata_cuda_free(strata_device_t *self, strata_memory_t memory, strata_address_t address) {
     if (address == 0 || (memory != STRATA_MEMORY_DEVICE && memory != STRATA_MEMORY_MANAGED))
-        return strata_fail(STRATA_E_INVALID, 0, "free takes device or managed memory");
+        return strata_fail(STRATA_E_INVALID, 0, "free accepts only device or managed memory");
     strata_cuda_scope_t scope;
     strata_status_t status = strata_cuda_enter(self, STRATA_CUDA_RELAXED, &scope);
     if (status != STRATA_OK) return strata_cuda_given_back(status);
@@ -35,7 +35,7 @@ strata_status_t strata_cuda_free(strata_device_t *self, strata_memory_t memory, 
 static strata_status_t host_alloc(uint64_t size, uint64_t alignment, strata_address_t *address) {
     void *memory = NULL;
     if (posix_memalign(&memory, alignment, size) != 0)
-        return strata_fail(STRATA_E_HOST_MEMORY, 0, "the host has no %llu bytes aligned to %llu", (unsigned long long)size,
+        return strata_fail(STRATA_E_HOST_MEMORY, 0, "out of host memory: %llu bytes aligned to %llu", (unsigned long long)size,
                            (unsigned long long)alignment);
     *address = (strata_address_t)(uintptr_t)memory;
     return STRATA_OK;
@@ -82,7 +82,8 @@ strata_status_t strata_cuda_host_alloc(strata_device_t *self, strata_memory_t me
     if (size == 0 || alignment < 64 || !strata_is_power_of_two(alignment) ||
         (memory != STRATA_MEMORY_PINNED && memory != STRATA_MEMORY_HOST))
         return strata_fail(STRATA_E_INVALID, 0,
-                           "host_alloc serves 1 byte and more of pinned or host memory, aligned to a power of two from 64 on");
+                           "host_alloc serves at least 1 byte of pinned or host memory, aligned to a power of two of at least "
+                           "64");
     bool on_node = strata_host_flags_name_node(flags);
     if (memory == STRATA_MEMORY_HOST) {
         strata_status_t usable = strata_cuda_usable(strata_cuda_of(self));
@@ -118,7 +119,7 @@ static strata_status_t unpin(strata_cuda_device_t *device, strata_address_t addr
 
 strata_status_t strata_cuda_host_free(strata_device_t *self, strata_memory_t memory, strata_address_t address) {
     if (address == 0 || (memory != STRATA_MEMORY_PINNED && memory != STRATA_MEMORY_HOST))
-        return strata_fail(STRATA_E_INVALID, 0, "host_free takes pinned or host memory");
+        return strata_fail(STRATA_E_INVALID, 0, "host_free accepts only pinned or host memory");
     if (memory == STRATA_MEMORY_HOST) { /* unknown to the driver, so it outlives the driver's shutdown */
         strata_status_t given = STRATA_OK;
         if (strata_cuda_of(self)->generation != strata_cuda_generation()) return strata_cuda_usable(strata_cuda_of(self));

@@ -9,21 +9,22 @@ enum { PAGE = 4096, PINNED_BIT = 1 };
 static strata_status_t check(const strata_cuda_device_t *device, uint32_t flags) {
     uint32_t node = strata_host_flags_node(flags);
     if (node >= STRATA_HOST_NODES || !(device->base.capabilities.host_nodes >> node & 1))
-        return strata_fail(STRATA_E_UNSUPPORTED, 0, "gpu:%u cannot have memory of the host's node %u", device->base.ordinal, node);
+        return strata_fail(STRATA_E_UNSUPPORTED, 0, "gpu:%u cannot have memory of the host's NUMA node %u", device->base.ordinal,
+                           node);
     if (flags & STRATA_HOST_WRITE_COMBINED)
-        return strata_fail(STRATA_E_UNSUPPORTED, 0, "the driver has no write-combined memory of a node");
+        return strata_fail(STRATA_E_UNSUPPORTED, 0, "the driver has no write-combined memory of a NUMA node");
     return STRATA_OK;
 }
 
 static strata_status_t map(uint64_t size, uint64_t alignment, uint32_t node, void **memory) {
     void *mapped = strata_host_map(size, strata_max(alignment, PAGE));
-    if (!mapped) return strata_fail(STRATA_E_HOST_MEMORY, 0, "the host has no %llu bytes", (unsigned long long)size);
+    if (!mapped) return strata_fail(STRATA_E_HOST_MEMORY, 0, "out of host memory: %llu bytes", (unsigned long long)size);
     if (strata_host_take_from(mapped, size, node)) {
         *memory = mapped;
         return STRATA_OK;
     }
     strata_host_unmap(mapped, size);
-    return strata_fail(STRATA_E_UNSUPPORTED, 0, "the kernel does not let this process choose the host's node %u", node);
+    return strata_fail(STRATA_E_UNSUPPORTED, 0, "the kernel does not let this process choose the host's NUMA node %u", node);
 }
 
 strata_status_t strata_cuda_node_alloc(strata_cuda_device_t *device, strata_memory_t memory, uint64_t size, uint64_t alignment,

@@ -90,8 +90,8 @@ static strata_status_t find_device(strata_cuda_device_t *device, uint32_t ordina
     strata_status_t status = count_of(driver, &count);
     if (status != STRATA_OK) return status;
     if (ordinal >= count)
-        return strata_fail(STRATA_E_NO_DEVICE, CUDA_ERROR_INVALID_DEVICE, "there is no gpu:%u: the driver shows %u", ordinal,
-                           count);
+        return strata_fail(STRATA_E_NO_DEVICE, CUDA_ERROR_INVALID_DEVICE, "there is no gpu:%u; the driver reports %u devices",
+                           ordinal, count);
     CUdevice handle = 0;
     char name[256] = "";
     int version = 0;

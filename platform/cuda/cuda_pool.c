@@ -37,7 +37,7 @@ strata_status_t strata_cuda_pool_create(strata_device_t *self, uint64_t max_size
     properties.location.id = scope.device->handle;
     properties.maxSize = max_size;
     if (max_size != 0 && scope.device->driver_version < 12020)
-        status = strata_fail(STRATA_E_UNSUPPORTED, 0, "a largest size of a pool needs a driver of CUDA 12.2 or newer");
+        status = strata_fail(STRATA_E_UNSUPPORTED, 0, "a maximum pool size needs a driver of CUDA 12.2 or newer");
     CUmemoryPool made = NULL;
     if (status == STRATA_OK) status = CUDA_CALL(scope.device, MemPoolCreate, &made, &properties);
     if (status == STRATA_OK) *pool = made;

@@ -31,14 +31,14 @@ strata_status_t strata_cuda_check_stream(strata_cuda_device_t *device, strata_ha
 
 strata_status_t strata_cuda_usable(const strata_cuda_device_t *device) {
     if (device->generation != strata_cuda_generation())
-        return strata_fail(STRATA_E_FORKED, 0, "gpu:%u was opened before this process was forked: a child cannot use it",
+        return strata_fail(STRATA_E_FORKED, 0, "gpu:%u was opened before this process was forked; the child cannot use it",
                            device->base.ordinal);
     if (strata_cuda_is_shut_down())
         return strata_fail(STRATA_E_SHUTDOWN, CUDA_ERROR_DEINITIALIZED, "gpu:%u: the driver is shutting down",
                            device->base.ordinal);
     int lost = atomic_load_explicit(&device->lost, memory_order_relaxed);
     if (lost)
-        return strata_fail(STRATA_E_DEVICE_LOST, lost, "gpu:%u is lost since the driver answered %d", device->base.ordinal, lost);
+        return strata_fail(STRATA_E_DEVICE_LOST, lost, "gpu:%u is lost since the driver returned %d", device->base.ordinal, lost);
     return STRATA_OK;
 }
 

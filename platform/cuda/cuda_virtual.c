@@ -26,7 +26,7 @@ static strata_status_t check_space(strata_cuda_device_t *device, const char *wha
     size_t left = 0, all = 0;
     if (device->driver->MemGetInfo(&left, &all) != CUDA_SUCCESS) return status;
     if (left < 2 * device->base.capabilities.granularity) return status;
-    return strata_fail_context("gpu:%u has %zu bytes free, so it is %s that ran out", device->base.ordinal, left, what);
+    return strata_fail_context("gpu:%u has %zu bytes free, so it ran out of %s", device->base.ordinal, left, what);
 }
 
 strata_status_t strata_cuda_reserve(strata_device_t *self, uint64_t size, uint64_t alignment, strata_address_t *address) {
@@ -86,7 +86,7 @@ strata_status_t strata_cuda_set_access(strata_device_t *self, strata_address_t a
                                        size_t peer_count) {
     CUmemAccessDesc access[STRATA_CUDA_DEVICES_MAX + 1] = {0};
     if (peer_count > STRATA_CUDA_DEVICES_MAX)
-        return strata_fail(STRATA_E_INVALID, 0, "%zu peers are more than %u", peer_count, STRATA_CUDA_DEVICES_MAX);
+        return strata_fail(STRATA_E_INVALID, 0, "%zu peers exceed the maximum of %u", peer_count, STRATA_CUDA_DEVICES_MAX);
     strata_cuda_scope_t scope;
     strata_status_t status = strata_cuda_enter(self, STRATA_CUDA_RELAXED, &scope);
     if (status != STRATA_OK) return status;
@@ -147,9 +147,9 @@ static strata_status_t enable_peer(strata_cuda_device_t *device, uint32_t peer) 
 }
 
 strata_status_t strata_cuda_enable_peer(strata_device_t *self, uint32_t peer) {
-    if (!self->capabilities.peers) return strata_fail(STRATA_E_UNSUPPORTED, 0, "gpu:%u reaches no peer", self->ordinal);
+    if (!self->capabilities.peers) return strata_fail(STRATA_E_UNSUPPORTED, 0, "gpu:%u cannot access peers", self->ordinal);
     if (peer >= strata_cuda_of(self)->device_count || peer == self->ordinal)
-        return strata_fail(STRATA_E_INVALID, 0, "gpu:%u is no peer of gpu:%u", peer, self->ordinal);
+        return strata_fail(STRATA_E_INVALID, 0, "gpu:%u is not a peer of gpu:%u", peer, self->ordinal);
     strata_cuda_scope_t scope;
     strata_status_t status = strata_cuda_enter(self, STRATA_CUDA_RELAXED, &scope);
     if (status != STRATA_OK) return status;

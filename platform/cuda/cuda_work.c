@@ -42,7 +42,7 @@ strata_status_t strata_cuda_work(strata_device_t *self, strata_handle_t stream, 
                                  const strata_access_t *accesses, size_t count) {
     (void)accesses;
     (void)count;
-    if (!self->capabilities.work) return strata_fail(STRATA_E_UNSUPPORTED, 0, "gpu:%u runs no work of Strata's", self->ordinal);
+    if (!self->capabilities.work) return strata_fail(STRATA_E_UNSUPPORTED, 0, "gpu:%u cannot run Strata's kernels", self->ordinal);
     strata_cuda_scope_t scope;
     strata_status_t status = strata_cuda_enter_stream(self, STRATA_CUDA_RELAXED, stream, &scope);
     if (status != STRATA_OK) return status;

@@ -10,14 +10,14 @@
 #include <unistd.h>
 
 static strata_status_t fail(const char *path, const char *why) {
-    return strata_fail(STRATA_E_IO, 0, "%.1500s: the file cannot be read: %s", path, why);
+    return strata_fail(STRATA_E_IO, 0, "%.1500s: cannot read the file: %s", path, why);
 }
 
 static strata_status_t check_kind(const char *path, const struct stat *found, bool regular) {
     if (S_ISREG(found->st_mode)) return STRATA_OK;
     if (S_ISDIR(found->st_mode)) return fail(path, strerror(EISDIR));
     if (!regular && (S_ISFIFO(found->st_mode) || S_ISCHR(found->st_mode))) return STRATA_OK;
-    return fail(path, regular ? "it is no regular file" : "it is neither a file nor a pipe nor a character device");
+    return fail(path, regular ? "it is not a regular file" : "it is neither a file nor a pipe nor a character device");
 }
 
 strata_status_t strata_file_is_regular(const char *path) {
@@ -45,10 +45,9 @@ strata_status_t strata_file_open(const char *path, strata_file_named_t named, in
 strata_status_t strata_file_scratch(const char *directory, int *file) {
     char path[4096];
     int length = snprintf(path, sizeof path, "%s/strata-XXXXXX", directory);
-    if (length < 0 || (size_t)length >= sizeof path)
-        return strata_fail(STRATA_E_INVALID, 0, "the name of the directory is too long");
+    if (length < 0 || (size_t)length >= sizeof path) return strata_fail(STRATA_E_INVALID, 0, "the directory name is too long");
     int opened = mkostemp(path, O_CLOEXEC);
-    if (opened < 0) return strata_fail(STRATA_E_IO, 0, "%.1500s: no file can be made there: %s", directory, strerror(errno));
+    if (opened < 0) return strata_fail(STRATA_E_IO, 0, "%.1500s: cannot create a file there: %s", directory, strerror(errno));
     (void)unlink(path);
     *file = opened;
     return STRATA_OK;
@@ -88,5 +87,5 @@ strata_status_t strata_file_append(const char *pattern, int *file) {
     if (strlen(pattern) >= sizeof path / 2) return strata_fail(STRATA_E_INVALID, 0, "the path of the file is too long");
     strata_file_expand(pattern, path, sizeof path);
     if (is_open_to_append(path, file)) return STRATA_OK;
-    return strata_fail(STRATA_E_IO, 0, "%.1500s: nothing can be added to the file: %s", path, strerror(errno));
+    return strata_fail(STRATA_E_IO, 0, "%.1500s: cannot append to the file: %s", path, strerror(errno));
 }

@@ -14,8 +14,8 @@ typedef enum strata_file_named {
     STRATA_FILE_NAMED_BY_FILE
 } strata_file_named_t;
 
-/* Opens the file and sets *file to a descriptor that is closed on exec. Fails with E_IO and "PATH: the
- * file cannot be read: why". */
+/* Opens the file and sets *file to a descriptor that is closed on exec. Fails with E_IO and "PATH: cannot
+ * read the file: why". */
 strata_status_t strata_file_open(const char *path, strata_file_named_t named, int *file);
 /* Returns OK for a regular file, with links followed, otherwise E_IO as above. */
 strata_status_t strata_file_is_regular(const char *path);

@@ -28,7 +28,7 @@ strata_status_t strata_host_text_begin(strata_host_text_t *text) {
     text->out = fopencookie(text, "w", (cookie_io_functions_t){.write = add});
     if (text->out) return STRATA_OK;
     strata_host_delete(text->bytes);
-    return strata_fail(STRATA_E_HOST_MEMORY, 0, "no host memory left for a text");
+    return strata_fail(STRATA_E_HOST_MEMORY, 0, "out of host memory for a text");
 }
 
 strata_status_t strata_host_text_end(strata_host_text_t *text, char **whole) {
@@ -37,5 +37,5 @@ strata_status_t strata_host_text_end(strata_host_text_t *text, char **whole) {
     *whole = lost ? NULL : text->bytes;
     if (!lost) return STRATA_OK;
     strata_host_delete(text->bytes);
-    return strata_fail(STRATA_E_HOST_MEMORY, 0, "no host memory left for a text");
+    return strata_fail(STRATA_E_HOST_MEMORY, 0, "out of host memory for a text");
 }

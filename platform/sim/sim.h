@@ -31,9 +31,9 @@ typedef struct strata_sim_cost {
     X(malloc_async, "cudaMallocAsync, served from the pool")                                                                       \
     X(free_async, "cudaFreeAsync")                                                                                                 \
     X(pool_grow, "a pool takes a chunk from the device")                                                                           \
-    X(pool_shrink, "a pool gives a chunk back")                                                                                    \
+    X(pool_shrink, "a pool returns a chunk to the device")                                                                         \
     X(reserve, "reserve address space")                                                                                            \
-    X(unreserve, "give address space back")                                                                                        \
+    X(unreserve, "release address space")                                                                                          \
     X(create, "create a physical handle")                                                                                          \
     X(map, "map a handle")                                                                                                         \
     X(set_access, "set access, for each mapped handle in the range")                                                               \
@@ -47,8 +47,8 @@ typedef struct strata_sim_cost {
     X(stream_create, "create a stream")                                                                                            \
     X(stream_destroy, "destroy a stream")                                                                                          \
     X(synchronise, "wait for an idle stream, event or device")                                                                     \
-    X(mem_info, "ask for free memory")                                                                                             \
-    X(capture_status, "ask whether a stream is captured")                                                                          \
+    X(mem_info, "query free memory")                                                                                               \
+    X(capture_status, "query whether a stream is being captured")                                                                  \
     X(launch, "launch a kernel, a fill or a graph")                                                                                \
     X(prefetch, "prefetch or advise managed memory")                                                                               \
     X(peer, "enable a peer, export or import")
@@ -61,7 +61,7 @@ typedef struct strata_sim_cost {
     X(SIZE, uint64_t, foreign_bytes, 0, 0, "taken by other processes")                                                             \
     X(SIZE, uint64_t, granule_bytes, UINT64_C(1) << 16, UINT64_C(1) << 40,                                                         \
       "physical granule, and packing unit of malloc: a power of two")                                                              \
-    X(SIZE, uint64_t, pack_below_bytes, 0, UINT64_C(1) << 40, "requests below it are packed into one granule; at most a granule")  \
+    X(SIZE, uint64_t, pack_below_bytes, 0, UINT64_C(1) << 40, "smaller requests are packed into one granule; at most one granule") \
     X(SIZE, uint64_t, address_bytes, 1, UINT64_C(1) << 52, "address space of virtual memory")                                      \
     X(COUNT, uint64_t, mappings_max, 0, 0, "maximum number of mappings")                                                           \
     X(SIZE, uint64_t, pool_chunk_bytes, 0, 0, "a driver pool grows by at least this size (modelled)")                              \

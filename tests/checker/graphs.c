@@ -162,7 +162,7 @@ TEST(checker_graphs, a_report_tells_who_gave_the_memory_back_and_when) {
     EXPECT_HAZARDS(&w, GIVEN_BACK, 1);
     const char *report = strata_checker_report(w.checker, 0);
     ASSERT_TRUE(report);
-    static const char *const parts[] = {"whose memory went back",
+    static const char *const parts[] = {"after its memory went back",
                                         "(rule 9)",
                                         "graph 1 touches 0x",
                                         "512 bytes",

@@ -14,7 +14,7 @@ TEST(noted, a_report_tells_where_device_memory_came_from) {
     const char *report = strata_checker_report(w.checker, 0);
     ASSERT_TRUE(report);
     EXPECT_CONTAINS(report, "device memory ");
-    EXPECT_CONTAINS(report, "came from the device\n");
+    EXPECT_CONTAINS(report, "obtained from the device\n");
     EXPECT_CONTAINS(report, " (thread 1)");
     EXPECT_OK(strata_device_free(w.device, STRATA_MEMORY_DEVICE, address));
 }

@@ -38,7 +38,7 @@ TEST(cuda_library, driver_without_a_device) {
     const char *output = probe(STRATA_CUDA_PROBE, "fake", "FAKE_CUDA_INIT=0");
     EXPECT_CONTAINS(output, "count STRATA_OK");
     EXPECT_CONTAINS(output, "devices 0\n");
-    EXPECT_CONTAINS(output, "open STRATA_E_NO_DEVICE 101 there is no gpu:0: the driver shows 0");
+    EXPECT_CONTAINS(output, "open STRATA_E_NO_DEVICE 101 there is no gpu:0; the driver reports 0 devices");
 }
 
 TEST(cuda_library, driver_older_than_the_base_line) {

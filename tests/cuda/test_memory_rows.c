@@ -232,7 +232,7 @@ TEST(cuda, row15_address_space_and_mappings_run_out) {
     OPEN_DEVICE(device);
     ASSERT_OK(strata_device_reserve(device, 4 * FAKE_GRANULE, FAKE_GRANULE, &range));
     EXPECT_SAYS(STRATA_E_NO_MEMORY, strata_device_reserve(device, 5 * FAKE_GRANULE, FAKE_GRANULE, &other),
-                "it is address space that ran out: cuMemAddressReserve");
+                "it ran out of address space: cuMemAddressReserve");
     EXPECT_EQ(other, 7);
     for (uint64_t i = 0; i < 3; i++) {
         ASSERT_OK(strata_device_create(device, FAKE_GRANULE, false, &handles[i]));
@@ -240,7 +240,7 @@ TEST(cuda, row15_address_space_and_mappings_run_out) {
         strata_status_t status = strata_device_set_access(device, range + i * FAKE_GRANULE, FAKE_GRANULE, NULL, 0);
         EXPECT_EQ(status, i < 2 ? STRATA_OK : STRATA_E_NO_MEMORY);
     }
-    EXPECT_CONTAINS(strata_last_error()->text, "it is mappings that ran out: cuMemSetAccess");
+    EXPECT_CONTAINS(strata_last_error()->text, "it ran out of mappings: cuMemSetAccess");
     EXPECT_EQ(strata_last_error()->device_code, 2);
     /* With the device full it is the memory. */
     fake_options.memory = fake_used(0);

@@ -228,7 +228,7 @@ TEST(cuda_passed_on, what_ran_out_is_told_by_what_is_left) {
         strata_address_t range;
         OPEN_DEVICE(device);
         EXPECT_STATUS(STRATA_E_NO_MEMORY, strata_device_reserve(device, 2 * FAKE_GRANULE, FAKE_GRANULE, &range));
-        EXPECT_EQ(strstr(strata_last_error()->text, "it is address space that ran out") != NULL, left >= 2);
+        EXPECT_EQ(strstr(strata_last_error()->text, "it ran out of address space") != NULL, left >= 2);
     }
     fake_reset();
 }

@@ -206,8 +206,8 @@ TEST(platform_host, pipes_and_devices_are_for_the_user_to_name) {
     close(file);
     ASSERT_OK(strata_file_open("/dev/null", STRATA_FILE_NAMED_BY_USER, &file));
     close(file);
-    expect_refused(folder.pipe, STRATA_FILE_NAMED_BY_FILE, "no regular file");
-    expect_refused("/dev/null", STRATA_FILE_NAMED_BY_FILE, "no regular file");
+    expect_refused(folder.pipe, STRATA_FILE_NAMED_BY_FILE, "not a regular file");
+    expect_refused("/dev/null", STRATA_FILE_NAMED_BY_FILE, "not a regular file");
     folder_close(&folder);
 }
 
@@ -227,7 +227,7 @@ TEST(platform_host, what_is_added_follows_what_is_there) {
     EXPECT_EQ(read(file, bytes, sizeof bytes), 7);
     EXPECT_STREQ(bytes, "bytes++");
     close(file);
-    EXPECT_SAYS(STRATA_E_IO, strata_file_append(folder.path, &file), "nothing can be added to the file");
+    EXPECT_SAYS(STRATA_E_IO, strata_file_append(folder.path, &file), "cannot append to the file");
     EXPECT_STATUS(STRATA_E_IO, strata_file_append(folder.pipe, &file));
     reader = open(folder.pipe, O_RDONLY | O_NONBLOCK);
     ASSERT_OK(strata_file_append(folder.pipe, &file));
@@ -283,7 +283,7 @@ TEST(platform_host, a_scratch_file_has_no_name) {
     EXPECT_EQ(byte, 'x');
     EXPECT_EQ(rmdir(folder.path), 0);
     close(file);
-    EXPECT_SAYS(STRATA_E_IO, strata_file_scratch(folder.path, &file), "no file can be made there");
+    EXPECT_SAYS(STRATA_E_IO, strata_file_scratch(folder.path, &file), "cannot create a file there");
 }
 
 /* ---- call stacks ---- */

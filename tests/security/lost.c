@@ -137,11 +137,11 @@ TEST(lost, it_is_told_though_there_is_room_later) {
     (void)write_text("losing.yaml", "load: [" STRATA_BINARY_DIR "/modules/losing.so]\nstack: [losing, system]\n");
     ran_t ran = run_command("check --allow-code losing.yaml");
     EXPECT_EQ(ran.exit_status, 1);
-    expect_told("check", ran.errors, "an earlier part of it was lost");
+    expect_told("check", ran.errors, "an earlier write failed");
     ran = run_command("explain --allow-code losing.yaml");
     EXPECT_EQ(ran.exit_status, 1);
     EXPECT_CONTAINS(ran.out, "losing: decorator");
-    expect_told("explain", ran.errors, "an earlier part of it was lost");
+    expect_told("explain", ran.errors, "an earlier write failed");
 }
 
 TEST(lost, it_is_told_beside_what_else_is_wrong) {

@@ -162,9 +162,9 @@ TEST(opened, a_pipe_without_a_writer_is_empty_and_not_waited_for) {
     const char *path = pipe_at("silent.yaml");
     strata_trace_t *trace = NULL;
     (void)alarm(PATIENCE);
-    EXPECT_SAYS(STRATA_E_STRATEGY, load_file(path, false), "silent.yaml:1:1: there is nothing in it");
+    EXPECT_SAYS(STRATA_E_STRATEGY, load_file(path, false), "silent.yaml:1:1: the file is empty");
     EXPECT_STATUS(STRATA_E_FORMAT, strata_trace_load(path, &trace));
-    EXPECT_SAYS(STRATA_E_IO, strata_code_load(path, NULL), "it is no regular file");
+    EXPECT_SAYS(STRATA_E_IO, strata_code_load(path, NULL), "it is not a regular file");
     (void)alarm(0);
 }
 

@@ -49,7 +49,8 @@ TEST(written, a_full_disk_leaves_what_was_there) {
     }
 }
 
-static const char recorder[] = "version: 1\nstack: [retry, trace: {path: \"%s\", events: 64}, stream_safe, auto_growth, system]\n";
+static const char recorder[] = "version: 1\nstack: [retry, trace: {path: \"%s\", events: 64}, stream_safe, auto_growth, "
+                               "system]\n";
 
 static void record(const char *path, int allocations, const char *close_text, strata_status_t wanted) {
     char text[600];
@@ -188,7 +189,7 @@ TEST(written, a_pipe_is_written_into_and_stays_one) {
     struct stat found;
     snprintf(path, sizeof path, "%s", temporary("pipe.txt"));
     ASSERT_EQ(mkfifo(path, 0600), 0);
-    EXPECT_SAYS(STRATA_E_IO, write_much(path, 16), "pipe.txt cannot be written: nobody reads the pipe");
+    EXPECT_SAYS(STRATA_E_IO, write_much(path, 16), "pipe.txt cannot be written: the pipe has no reader");
     int reader = open(path, O_RDONLY | O_NONBLOCK);
     ASSERT_GE(reader, 0);
     EXPECT_OK(write_much(path, 16));

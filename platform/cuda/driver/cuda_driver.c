@@ -110,10 +110,10 @@ static strata_status_t load(void) {
 
 strata_status_t strata_cuda_driver_get(const strata_cuda_driver_t **driver) {
     pthread_once(&fork_once, watch_forks);
-    if (fork_watched != 0) return strata_fail(STRATA_E_HOST_MEMORY, 0, "forks cannot be watched: %s", strerror(fork_watched));
+    if (fork_watched != 0) return strata_fail(STRATA_E_HOST_MEMORY, 0, "cannot watch for forks: %s", strerror(fork_watched));
     uint32_t owner = atomic_load(&initialised_in);
     if (owner && owner != strata_cuda_generation() + 1)
-        return strata_fail(STRATA_E_FORKED, 0, "CUDA was initialised before this process was forked: a child cannot use it");
+        return strata_fail(STRATA_E_FORKED, 0, "CUDA was initialized before this process was forked; the child cannot use it");
     if (strata_cuda_is_shut_down()) return strata_cuda_fail(NULL, STRATA_E_SHUTDOWN, "cuInit", CUDA_ERROR_DEINITIALIZED);
     strata_lock(&load_lock);
     strata_status_t status = test_driver ? STRATA_OK : load();

@@ -8,7 +8,7 @@
 
 strata_status_t strata_checker_begin(strata_sim_t *world, uint32_t rules, strata_checker_t **out) {
     if (rules & ~(STRATA_CHECKER_ALL | STRATA_CHECKER_FRESH_IS_VALID))
-        return strata_fail(STRATA_E_INVALID, 0, "there are rules 1 to 10, and no others");
+        return strata_fail(STRATA_E_INVALID, 0, "rules are numbered 1 to 10");
     strata_checker_t *checker = calloc(1, sizeof *checker);
     if (!checker) return sim_no_host_memory();
     strata_lock(&world->lock);
@@ -16,7 +16,7 @@ strata_status_t strata_checker_begin(strata_sim_t *world, uint32_t rules, strata
     if (fresh) {
         checker->world = world;
         checker->rules = rules;
-        check_actor_new(checker, -1, "nobody");
+        check_actor_new(checker, -1, "no actor");
         world->was_checked = true;
         world->checker = checker;
         /* From now on locks carry clocks between threads, even before there is a second thread. */
@@ -24,7 +24,7 @@ strata_status_t strata_checker_begin(strata_sim_t *world, uint32_t rules, strata
     }
     strata_unlock(&world->lock);
     if (!fresh) free(checker);
-    if (!fresh) return strata_fail(STRATA_E_INVALID, 0, "a simulated world is checked once");
+    if (!fresh) return strata_fail(STRATA_E_INVALID, 0, "a simulated world already has a checker");
     *out = checker;
     return STRATA_OK;
 }

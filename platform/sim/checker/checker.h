@@ -35,14 +35,14 @@
 #define STRATA_HAZARD_MAP(X)                                                                                                       \
     X(USE_AFTER_FREE, "work uses memory after its free")                                                                           \
     X(NEW_OWNER, "a new owner uses memory without an order after the old owner's last use")                                        \
-    X(FREE, "a free while work on another stream is neither borrowed for nor ordered before it")                                   \
+    X(FREE, "a free while work on another stream is neither covered by a borrow nor ordered before the free")                      \
     X(UNDER_WORK, "memory goes back to the device, or is unmapped, under running work")                                            \
-    X(TAKEN_AWAY, "memory goes back to the device, or is unmapped, while it is a live block's")                                    \
-    X(FOREIGN, "work touches a block that is in another owner's hands")                                                            \
+    X(TAKEN_AWAY, "memory of a live block goes back to the device, or is unmapped")                                                \
+    X(FOREIGN, "work accesses a block of another owner")                                                                           \
     X(OUTSIDE, "memory of a pool is used without an order after its allocation")                                                   \
     X(RACE, "two accesses, one of them a write, have no order")                                                                    \
-    X(OVERLAP, "a block is served whose memory is another live block's")                                                           \
-    X(GIVEN_BACK, "a graph is launched whose memory went back to the device after its capture")                                    \
+    X(OVERLAP, "a block is served in memory of another live block")                                                                \
+    X(GIVEN_BACK, "a graph is launched after its memory went back to the device")                                                  \
     X(SERVED_SINCE, "a graph is launched over a live block that was served after its capture")                                     \
     X(PAUSED, "work uses memory that is paused")
 

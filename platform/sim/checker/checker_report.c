@@ -26,7 +26,7 @@ static void say_act(text_t *text, const strata_checker_t *checker, const check_n
     const char *who = checker->actors[note->actor].label;
     unsigned long long event = (unsigned long long)note->event;
     switch (note->kind) {
-    case CHECK_NOTE_GOT: say(text, "came from the device"); break;
+    case CHECK_NOTE_GOT: say(text, "obtained from the device"); break;
     case CHECK_NOTE_SERVED: say(text, "served to %s", who); break;
     case CHECK_NOTE_BORROWED: say(text, "borrowed by %s", who); break;
     case CHECK_NOTE_ERASED: say(text, "no longer borrowed by %s", who); break;
@@ -68,7 +68,7 @@ static void say_life(text_t *text, const strata_checker_t *checker, uint64_t lif
         if (shown) say_note(text, checker, n, n == marked ? mark : "");
         else if (seen == FIRST_NOTES + 1) say(text, "    ...\n");
     }
-    if (all == 0) say(text, "    too long ago to be remembered\n");
+    if (all == 0) say(text, "    no longer recorded\n");
 }
 
 /* Returns true for a note between two accesses that might have ordered them. */
@@ -89,7 +89,7 @@ static void say_order(text_t *text, const strata_checker_t *checker, const check
     uint32_t host = checker->note_count ? check_note_at(checker, checker->note_count)->host : 0;
     for (uint64_t n = checker->note_count; n >= oldest && count < ORDER_NOTES; n--)
         if (orders(check_note_at(checker, n), fault->old->actor, fault->actor, host)) shown[count++] = n;
-    say(text, count ? "  between the two:\n" : "  between the two no event, no wait, no synchronise\n");
+    say(text, count ? "  between the two:\n" : "  between the two: no event, no wait, no synchronize\n");
     while (count > 0) say_note(text, checker, shown[--count], "");
 }
 

@@ -27,7 +27,7 @@ static strata_status_t count_region(const sim_region_t *region, tally_t *tallies
     case SIM_REGION_MALLOC: tally->used += region->span; break;
     case SIM_REGION_MANAGED: tally->managed += region->span; break;
     case SIM_REGION_PIECE:
-        if (!region->granule->pieces) return corrupt("a piece lies in a granule without pieces");
+        if (!region->granule->pieces) return corrupt("a piece is in a granule without pieces");
         break;
     case SIM_REGION_RESERVATION: tally->reserved += region->size; return count_mappings(region, tally);
     case SIM_REGION_BLOCK: tally->blocks += ((const sim_block_t *)region)->size; break;
@@ -106,9 +106,8 @@ static strata_status_t check_device(const sim_device_t *device, const tally_t *t
     strata_status_t status = check_pools(device, &reserved, &used);
     if (status != STRATA_OK) return status;
     if (used != tally->blocks) return corrupt("the blocks of pools are miscounted");
-    if (device->used > device->capacity) return corrupt("more is used than there is");
-    if (device->used < tally->used + granules + reserved + handle_bytes(device))
-        return corrupt("regions hold more than is counted");
+    if (device->used > device->capacity) return corrupt("used memory exceeds capacity");
+    if (device->used < tally->used + granules + reserved + handle_bytes(device)) return corrupt("regions exceed the counted bytes");
     if (device->managed != tally->managed) return corrupt("managed memory is miscounted");
     if (device->reserved_addresses != tally->reserved) return corrupt("reserved addresses are miscounted");
     if (device->mappings != tally->mappings) return corrupt("mappings are miscounted");

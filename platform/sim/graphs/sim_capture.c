@@ -9,7 +9,7 @@
 static strata_status_t refuse(int64_t code, const char *text) { return strata_fail(STRATA_E_CAPTURE, code, "%s", text); }
 
 static strata_status_t invalidated(void) {
-    return refuse(SIM_CU_CAPTURE_INVALIDATED, "CUDA_ERROR_STREAM_CAPTURE_INVALIDATED: the capture was broken before");
+    return refuse(SIM_CU_CAPTURE_INVALIDATED, "CUDA_ERROR_STREAM_CAPTURE_INVALIDATED: the capture is already invalidated");
 }
 
 static strata_status_t join(sim_capture_t *capture, sim_stream_t *stream) {
@@ -152,7 +152,7 @@ static strata_status_t check_wait(sim_stream_t *stream, const sim_event_t *event
                            "CUDA_ERROR_NOT_SUPPORTED: a simulated capture stays on one device");
     if (stream->capture && stream->capture != capture) {
         stream->capture->invalid = capture->invalid = true;
-        return refuse(SIM_CU_CAPTURE_MERGE, "CUDA_ERROR_STREAM_CAPTURE_MERGE: two captures would become one");
+        return refuse(SIM_CU_CAPTURE_MERGE, "CUDA_ERROR_STREAM_CAPTURE_MERGE: two captures would merge");
     }
     if (capture->invalid) return invalidated();
     if (stream->legacy) {
@@ -182,7 +182,7 @@ static strata_status_t begin(sim_device_t *device, strata_handle_t handle, strat
     if (!stream) return strata_last_error()->status;
     if (stream->legacy)
         return refuse(SIM_CU_CAPTURE_UNSUPPORTED, "CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED: the legacy stream cannot be captured");
-    if (stream->capture) return refuse(SIM_CU_ILLEGAL_STATE, "CUDA_ERROR_ILLEGAL_STATE: the stream is captured already");
+    if (stream->capture) return refuse(SIM_CU_ILLEGAL_STATE, "CUDA_ERROR_ILLEGAL_STATE: the stream is already being captured");
     sim_capture_t *capture = calloc(1, sizeof *capture);
     sim_graph_t *graph = sim_graph_new(device, ++device->world->next_capture);
     if (!capture || !graph) {
@@ -219,7 +219,7 @@ static strata_status_t capture_end(sim_device_t *device, strata_handle_t handle,
     sim_stream_t *stream = sim_stream(device, handle);
     if (!stream) return strata_last_error()->status;
     sim_capture_t *capture = stream->capture;
-    if (!capture) return refuse(SIM_CU_ILLEGAL_STATE, "CUDA_ERROR_ILLEGAL_STATE: the stream is not captured");
+    if (!capture) return refuse(SIM_CU_ILLEGAL_STATE, "CUDA_ERROR_ILLEGAL_STATE: the stream is not being captured");
     if (stream->capture_index != 0)
         return refuse(SIM_CU_CAPTURE_UNMATCHED, "CUDA_ERROR_STREAM_CAPTURE_UNMATCHED: another stream began this capture");
     if (capture->mode != STRATA_CAPTURE_RELAXED && capture->thread != sim_thread_number())
@@ -285,7 +285,7 @@ strata_status_t sim_op_capture_follows(strata_device_t *base, strata_handle_t ha
 static strata_status_t on_destroy(sim_device_t *device, strata_handle_t handle, void (*call)(void *), void *context) {
     const sim_stream_t *stream = sim_stream(device, handle);
     if (!stream) return strata_last_error()->status;
-    if (!stream->capture) return refuse(SIM_CU_ILLEGAL_STATE, "CUDA_ERROR_ILLEGAL_STATE: the stream is not captured");
+    if (!stream->capture) return refuse(SIM_CU_ILLEGAL_STATE, "CUDA_ERROR_ILLEGAL_STATE: the stream is not being captured");
     sim_callback_t *callback = calloc(1, sizeof *callback);
     if (!callback) return sim_no_host_memory();
     *callback = (sim_callback_t){.next = stream->capture->graph->callbacks, .call = call, .context = context};

@@ -164,7 +164,7 @@ static strata_status_t fills_launch(const sim_graph_t *graph, uint64_t end) {
         if (!sim_touch(graph->device, fill->address, fill->size, end)) {
             sim_lose(graph->device, SIM_CU_ILLEGAL_ADDRESS);
             return strata_fail(STRATA_E_DEVICE_LOST, SIM_CU_ILLEGAL_ADDRESS,
-                               "CUDA_ERROR_ILLEGAL_ADDRESS: a graph fills 0x%llx, which it may not",
+                               "CUDA_ERROR_ILLEGAL_ADDRESS: a graph fills 0x%llx, which it must not",
                                (unsigned long long)fill->address);
         }
         uint8_t *view = sim_view(graph->device->world, fill->address, fill->size);

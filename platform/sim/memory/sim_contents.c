@@ -187,7 +187,7 @@ strata_status_t sim_op_copy(strata_device_t *base, strata_address_t address, voi
 static strata_status_t managed_call(sim_device_t *device, strata_address_t address, uint64_t size) {
     sim_region_t *region = holder(device->world, address, size);
     if (!region || region->kind != SIM_REGION_MANAGED)
-        return strata_fail(STRATA_E_DEVICE, SIM_CU_INVALID_VALUE, "CUDA_ERROR_INVALID_VALUE: 0x%llx is no managed memory",
+        return strata_fail(STRATA_E_DEVICE, SIM_CU_INVALID_VALUE, "CUDA_ERROR_INVALID_VALUE: 0x%llx is not managed memory",
                            (unsigned long long)address);
     sim_charge(device, &device->world->profile.prefetch, size);
     return STRATA_OK;

@@ -38,7 +38,7 @@ static strata_status_t host_alloc(sim_device_t *device, strata_memory_t memory, 
     if (pinned) sim_charge(device, &device->world->profile.host_alloc, size);
     void *host = host_new(device->world, size, alignment, &span);
     if (!host)
-        return strata_fail(STRATA_E_NO_MEMORY, SIM_CU_OUT_OF_MEMORY, "CUDA_ERROR_OUT_OF_MEMORY: the host has no %llu bytes to give",
+        return strata_fail(STRATA_E_NO_MEMORY, SIM_CU_OUT_OF_MEMORY, "CUDA_ERROR_OUT_OF_MEMORY: the host has no %llu bytes left",
                            (unsigned long long)size);
     sim_region_t *region = sim_region_new(device, pinned ? SIM_REGION_PINNED : SIM_REGION_HOST, (uintptr_t)host, size);
     if (!region) {
@@ -59,7 +59,7 @@ static strata_status_t check_node(const sim_device_t *device, uint32_t flags) {
     uint32_t node = strata_host_flags_node(flags);
     if (node < STRATA_HOST_NODES && (device->base.capabilities.host_nodes >> node & 1) && !(flags & STRATA_HOST_WRITE_COMBINED))
         return STRATA_OK;
-    return strata_fail(STRATA_E_UNSUPPORTED, 0, "%s cannot give %smemory of the host's node %u", device->base.name,
+    return strata_fail(STRATA_E_UNSUPPORTED, 0, "%s cannot provide %smemory of the host's NUMA node %u", device->base.name,
                        flags & STRATA_HOST_WRITE_COMBINED ? "write-combined " : "", node);
 }
 
@@ -89,7 +89,9 @@ static strata_status_t host_free(sim_device_t *device, strata_memory_t memory, s
     if (!region) return STRATA_E_DEVICE;
     sim_region_kind_t wanted = memory == STRATA_MEMORY_PINNED ? SIM_REGION_PINNED : SIM_REGION_HOST;
     if (region->kind != wanted)
-        return strata_fail(STRATA_E_DEVICE, SIM_CU_INVALID_VALUE, "CUDA_ERROR_INVALID_VALUE: 0x%llx is other memory",
+        return strata_fail(STRATA_E_DEVICE, SIM_CU_INVALID_VALUE,
+                           "CUDA_ERROR_INVALID_VALUE: 0x%llx is a different kind of "
+                           "memory",
                            (unsigned long long)address);
     /* The wait costs time only. The device contract promises no wait here, so it is no order that an
      * allocator may rely on. */

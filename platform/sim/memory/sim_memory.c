@@ -96,7 +96,7 @@ sim_region_t *sim_region_at(strata_sim_t *world, strata_address_t address) {
 sim_region_t *sim_region_find(sim_device_t *device, strata_address_t address) {
     sim_region_t *region = (sim_region_t *)sim_tree_floor(&device->world->regions, address);
     if (region && region->node.key == address && region->device == device) return region;
-    strata_fail(STRATA_E_DEVICE, SIM_CU_INVALID_VALUE, "CUDA_ERROR_INVALID_VALUE: nothing of %s:%u begins at 0x%llx",
+    strata_fail(STRATA_E_DEVICE, SIM_CU_INVALID_VALUE, "CUDA_ERROR_INVALID_VALUE: no allocation of %s:%u begins at 0x%llx",
                 device->base.name, device->base.ordinal, (unsigned long long)address);
     return NULL;
 }
@@ -233,7 +233,9 @@ static strata_status_t free_region(sim_device_t *device, strata_memory_t memory,
     bool pooled = region->kind == SIM_REGION_BLOCK;
     bool device_memory = pooled || region->kind == SIM_REGION_MALLOC || region->kind == SIM_REGION_PIECE;
     if (memory == STRATA_MEMORY_MANAGED ? !managed : !device_memory)
-        return strata_fail(STRATA_E_DEVICE, SIM_CU_INVALID_VALUE, "CUDA_ERROR_INVALID_VALUE: 0x%llx is other memory",
+        return strata_fail(STRATA_E_DEVICE, SIM_CU_INVALID_VALUE,
+                           "CUDA_ERROR_INVALID_VALUE: 0x%llx is a different kind of "
+                           "memory",
                            (unsigned long long)address);
     if (pooled && !sim_pool_may_free(region)) return STRATA_E_DEVICE;
     if (sim_free_wait(device)) check_on_device_done(device);

@@ -67,7 +67,7 @@ static strata_status_t free_async(sim_device_t *device, strata_address_t address
     if (stream->capture) return sim_graph_free_node(stream, region);
     if (region->kind != SIM_REGION_BLOCK)
         return strata_fail(STRATA_E_UNSUPPORTED, SIM_CU_NOT_SUPPORTED,
-                           "CUDA_ERROR_NOT_SUPPORTED: the simulator frees in stream order only what a pool gave");
+                           "CUDA_ERROR_NOT_SUPPORTED: the simulator frees only pool memory in stream order");
     sim_charge(device, &device->world->profile.free_async, region->size);
     sim_block_t *block = (sim_block_t *)region;
     if (block->graph) return sim_graph_free(stream, block);
@@ -100,7 +100,7 @@ strata_status_t sim_op_pool_create(strata_device_t *base, uint64_t max_size, boo
 static strata_status_t pool_destroy(sim_device_t *device, strata_handle_t handle) {
     sim_pool_t *pool = find(device, handle);
     if (!pool) return STRATA_E_DEVICE;
-    if (pool == device->default_pool) return invalid("the default pool stays");
+    if (pool == device->default_pool) return invalid("the default pool cannot be destroyed");
     sim_handle_drop(device, SIM_POOL, pool->handle);
     pool->handle = 0;
     pool->destroyed = true;
@@ -139,7 +139,7 @@ static strata_status_t set(sim_pool_t *pool, strata_pool_attribute_t attribute, 
         return STRATA_OK;
     default: break;
     }
-    return invalid("the attribute of a pool cannot be set so");
+    return invalid("invalid value of a pool attribute");
 }
 
 strata_status_t sim_op_pool_set(strata_device_t *base, strata_handle_t handle, strata_pool_attribute_t attribute, uint64_t value) {

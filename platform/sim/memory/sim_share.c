@@ -27,7 +27,7 @@ typedef struct ticket {
 
 static strata_status_t check_peer(const sim_device_t *device, uint32_t peer) {
     if (peer < device->world->devices && peer != device->base.ordinal) return STRATA_OK;
-    return strata_fail(STRATA_E_DEVICE, SIM_CU_INVALID_DEVICE, "CUDA_ERROR_INVALID_DEVICE: %u is no peer of %s:%u", peer,
+    return strata_fail(STRATA_E_DEVICE, SIM_CU_INVALID_DEVICE, "CUDA_ERROR_INVALID_DEVICE: %u is not a peer of %s:%u", peer,
                        device->base.name, device->base.ordinal);
 }
 
@@ -99,10 +99,10 @@ static strata_status_t export_memory(sim_device_t *device, strata_physical_t han
     sim_physical_t *physical = sim_physical(device, handle);
     if (!physical) return STRATA_E_DEVICE;
     if (!physical->shareable)
-        return strata_fail(STRATA_E_DEVICE, SIM_CU_INVALID_VALUE, "CUDA_ERROR_INVALID_VALUE: made without being shareable");
+        return strata_fail(STRATA_E_DEVICE, SIM_CU_INVALID_VALUE, "CUDA_ERROR_INVALID_VALUE: not created as shareable");
     sim_charge(device, &device->world->profile.peer, 0);
     int copy = make_file(device->world, physical) ? fcntl(physical->file, F_DUPFD_CLOEXEC, 0) : -1;
-    if (copy < 0) return strata_fail(STRATA_E_DEVICE, SIM_CU_OUT_OF_MEMORY, "no descriptor is left to export memory with");
+    if (copy < 0) return strata_fail(STRATA_E_DEVICE, SIM_CU_OUT_OF_MEMORY, "no file descriptor is left to export memory");
     *descriptor = copy;
     return STRATA_OK;
 }
@@ -160,8 +160,9 @@ strata_status_t sim_op_import_memory(strata_device_t *base, int descriptor, stra
     if (status != STRATA_OK) return status;
     sim_physical_t *physical = named(device->world, descriptor);
     if (!physical)
-        return sim_end(device, strata_fail(STRATA_E_DEVICE, SIM_CU_INVALID_VALUE,
-                                           "CUDA_ERROR_INVALID_VALUE: descriptor %d names no memory of this world", descriptor));
+        return sim_end(device,
+                       strata_fail(STRATA_E_DEVICE, SIM_CU_INVALID_VALUE,
+                                   "CUDA_ERROR_INVALID_VALUE: descriptor %d does not refer to memory of this world", descriptor));
     if (!sim_handle_new(device, SIM_PHYSICAL, physical, handle)) {
         sim_physical_settle(device->world, physical);
         return sim_end(device, sim_no_host_memory());

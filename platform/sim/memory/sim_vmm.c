@@ -19,8 +19,8 @@ static bool whole(const sim_device_t *device, uint64_t value) { return (value & 
 
 static strata_status_t reserve(sim_device_t *device, uint64_t size, uint64_t alignment, strata_address_t *address) {
     uint64_t granule = device->world->profile.granule_bytes, sum;
-    if (size == 0 || !whole(device, size)) return wrong("reserve takes whole granules", 0, size);
-    if (alignment && !strata_is_power_of_two(alignment)) return wrong("alignment is no power of two", alignment, size);
+    if (size == 0 || !whole(device, size)) return wrong("reserve needs whole granules", 0, size);
+    if (alignment && !strata_is_power_of_two(alignment)) return wrong("alignment is not a power of two", alignment, size);
     bool fits = strata_add(device->reserved_addresses, size, &sum) && sum <= device->world->profile.address_bytes;
     sim_charge(device, &device->world->profile.reserve, fits ? size : 0);
     if (!fits) return sim_out_of_memory(device, "cuMemAddressReserve", size);
@@ -57,7 +57,7 @@ static strata_status_t unreserve(sim_device_t *device, strata_address_t address,
     sim_region_t *region = sim_region_find(device, address);
     if (!region) return STRATA_E_DEVICE;
     if (region->kind != SIM_REGION_RESERVATION || region->size != size)
-        return wrong("unreserve takes exactly what reserve gave", address, size);
+        return wrong("unreserve needs the exact range from reserve", address, size);
     if (region->mappings.count) return wrong("the range is still mapped", address, size);
     sim_charge(device, &device->world->profile.unreserve, size);
     reservation_end(region);
@@ -85,7 +85,7 @@ void sim_physical_settle(strata_sim_t *world, sim_physical_t *physical) {
 
 static strata_status_t create(sim_device_t *device, uint64_t size, bool shareable, strata_physical_t *handle) {
     strata_sim_t *world = device->world;
-    if (size == 0 || !whole(device, size)) return wrong("create takes whole granules", 0, size);
+    if (size == 0 || !whole(device, size)) return wrong("create needs whole granules", 0, size);
     sim_charge(device, &world->profile.create, size);
     if (!sim_take(device, size)) return sim_out_of_memory(device, "cuMemCreate", size);
     sim_physical_t *physical = calloc(1, sizeof *physical);
@@ -151,11 +151,11 @@ static strata_status_t map(sim_device_t *device, strata_address_t address, uint6
     sim_physical_t *physical = sim_physical(device, handle);
     sim_region_t *region = physical ? reservation_of(device, address, size) : NULL;
     if (!region) return STRATA_E_DEVICE;
-    if (size != physical->size) return wrong("map takes a whole handle", address, size);
-    if (taken(region, address, size)) return wrong("the range is mapped already", address, size);
+    if (size != physical->size) return wrong("map needs a whole handle", address, size);
+    if (taken(region, address, size)) return wrong("the range is already mapped", address, size);
     sim_charge(device, &device->world->profile.map, size);
     if (device->mappings >= device->world->profile.mappings_max)
-        return strata_fail(STRATA_E_NO_MEMORY, SIM_CU_OUT_OF_MEMORY, "CUDA_ERROR_OUT_OF_MEMORY: %llu mappings are all there are",
+        return strata_fail(STRATA_E_NO_MEMORY, SIM_CU_OUT_OF_MEMORY, "CUDA_ERROR_OUT_OF_MEMORY: all %llu mappings are in use",
                            (unsigned long long)device->mappings);
     sim_mapping_t *mapping = calloc(1, sizeof *mapping);
     if (!mapping) return sim_no_host_memory();
@@ -193,7 +193,7 @@ static sim_mapping_t *run(sim_region_t *region, strata_address_t address, uint64
         if (at == end) return first;
         mapping = (sim_mapping_t *)sim_tree_next(&region->mappings, &mapping->node);
     }
-    wrong("the range is no run of whole mappings", address, size);
+    wrong("the range is not a run of whole mappings", address, size);
     return NULL;
 }
 

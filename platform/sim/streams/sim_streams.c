@@ -103,7 +103,8 @@ static strata_status_t stream_destroy(sim_device_t *device, strata_handle_t hand
     sim_stream_t *stream = sim_stream(device, handle);
     if (!stream) return strata_last_error()->status;
     if (!stream->handle)
-        return strata_fail(STRATA_E_DEVICE, SIM_CU_INVALID_HANDLE, "CUDA_ERROR_INVALID_HANDLE: a default stream stays");
+        return strata_fail(STRATA_E_DEVICE, SIM_CU_INVALID_HANDLE,
+                           "CUDA_ERROR_INVALID_HANDLE: a default stream cannot be destroyed");
     sim_charge(device, &device->world->profile.stream_destroy, 0);
     if (stream->capture) sim_capture_stream_gone(stream);
     check_on_stream_gone(stream);
@@ -202,7 +203,7 @@ static strata_status_t work(sim_device_t *device, strata_handle_t handle, uint64
         if (sim_touch(device, accesses[i].address, accesses[i].size, end)) continue;
         sim_lose(device, SIM_CU_ILLEGAL_ADDRESS);
         return strata_fail(STRATA_E_DEVICE_LOST, SIM_CU_ILLEGAL_ADDRESS,
-                           "CUDA_ERROR_ILLEGAL_ADDRESS: work touches 0x%llx, %llu bytes, which it may not",
+                           "CUDA_ERROR_ILLEGAL_ADDRESS: work accesses 0x%llx, %llu bytes, which it must not",
                            (unsigned long long)accesses[i].address, (unsigned long long)accesses[i].size);
     }
     return STRATA_OK;

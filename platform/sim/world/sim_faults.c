@@ -5,8 +5,8 @@
 static strata_status_t lost(const sim_device_t *device) {
     if (device->lost_code == SIM_CU_ILLEGAL_ADDRESS)
         return strata_fail(STRATA_E_DEVICE_LOST, SIM_CU_ILLEGAL_ADDRESS,
-                           "CUDA_ERROR_ILLEGAL_ADDRESS: work touched memory that it may not touch (any more)");
-    return strata_fail(STRATA_E_DEVICE_LOST, device->lost_code, "CUDA_ERROR_LAUNCH_FAILED: the device is lost, on order");
+                           "CUDA_ERROR_ILLEGAL_ADDRESS: work accessed memory that it must not access");
+    return strata_fail(STRATA_E_DEVICE_LOST, device->lost_code, "CUDA_ERROR_LAUNCH_FAILED: the device is lost by injection");
 }
 
 static strata_status_t answer(sim_device_t *device, strata_device_call_t call, strata_status_t status) {
@@ -16,8 +16,8 @@ static strata_status_t answer(sim_device_t *device, strata_device_call_t call, s
         return lost(device);
     }
     if (status == STRATA_E_NO_MEMORY)
-        return strata_fail(status, SIM_CU_OUT_OF_MEMORY, "CUDA_ERROR_OUT_OF_MEMORY: %s failed on order", name);
-    return strata_fail(status, SIM_CU_OPERATING_SYSTEM, "CUDA_ERROR_OPERATING_SYSTEM: %s failed on order", name);
+        return strata_fail(status, SIM_CU_OUT_OF_MEMORY, "CUDA_ERROR_OUT_OF_MEMORY: %s failed by injection", name);
+    return strata_fail(status, SIM_CU_OPERATING_SYSTEM, "CUDA_ERROR_OPERATING_SYSTEM: %s failed by injection", name);
 }
 
 static void forget(sim_device_t *device, size_t index) {
@@ -57,7 +57,7 @@ strata_status_t sim_out_of_memory(sim_device_t *device, const char *what, uint64
 
 strata_status_t sim_no_host_memory(void) {
     char bound[96];
-    return strata_fail(STRATA_E_HOST_MEMORY, 0, "the host has no memory left for the simulated device%s",
+    return strata_fail(STRATA_E_HOST_MEMORY, 0, "out of host memory for the simulated device%s",
                        strata_host_bound(bound, sizeof bound));
 }
 
@@ -65,7 +65,7 @@ strata_status_t strata_sim_fail(strata_device_t *base, strata_device_call_t call
     if (k == 0 || (unsigned)call > STRATA_DEVICE_CALLS)
         return strata_fail(STRATA_E_INVALID, 0, "a fault needs k of at least 1 and a kind of call");
     if (status != STRATA_E_NO_MEMORY && status != STRATA_E_DEVICE && status != STRATA_E_DEVICE_LOST)
-        return strata_fail(STRATA_E_INVALID, 0, "a fault cannot answer %s", strata_status_name(status));
+        return strata_fail(STRATA_E_INVALID, 0, "a fault cannot return %s", strata_status_name(status));
     sim_device_t *device = sim_of(base);
     strata_lock(&device->world->lock);
     bool room = device->fault_count < SIM_FAULTS_MAX;

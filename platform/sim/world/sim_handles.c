@@ -43,12 +43,12 @@ void *sim_handle_find(sim_device_t *device, sim_handle_kind_t kind, uint64_t han
     const sim_slots_t *slots = &device->slots[kind];
     uint32_t slot = slot_of(handle);
     if (handle != encode(device, kind, slot)) {
-        strata_fail(STRATA_E_DEVICE, SIM_CU_INVALID_HANDLE, "CUDA_ERROR_INVALID_HANDLE: 0x%llx is no %s of %s:%u",
+        strata_fail(STRATA_E_DEVICE, SIM_CU_INVALID_HANDLE, "CUDA_ERROR_INVALID_HANDLE: 0x%llx is not a valid %s of %s:%u",
                     (unsigned long long)handle, kind_names[kind], device->base.name, device->base.ordinal);
         return NULL;
     }
     if (slot >= slots->count || !slots->items[slot]) {
-        strata_fail(dead, SIM_CU_INVALID_HANDLE, "CUDA_ERROR_INVALID_HANDLE: %s 0x%llx does not exist any more", kind_names[kind],
+        strata_fail(dead, SIM_CU_INVALID_HANDLE, "CUDA_ERROR_INVALID_HANDLE: %s 0x%llx no longer exists", kind_names[kind],
                     (unsigned long long)handle);
         return NULL;
     }

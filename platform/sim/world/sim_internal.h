@@ -303,7 +303,7 @@ uint64_t sim_after_sleep(strata_sim_t *world, uint64_t from, uint64_t until);
 strata_address_t sim_address(sim_device_t *device, uint64_t span, uint64_t alignment);
 bool sim_take(sim_device_t *device, uint64_t bytes);
 void sim_give(sim_device_t *device, uint64_t bytes);
-/* Rounds up to granules. Returns false if the result does not fit into 64 bits. */
+/* Rounds up to granules. Returns false if the result does not fit in 64 bits. */
 bool sim_granules(const sim_device_t *device, uint64_t size, uint64_t *bytes);
 sim_region_t *sim_region_new(sim_device_t *device, sim_region_kind_t kind, strata_address_t address, uint64_t size);
 void sim_region_drop(sim_region_t *region);
