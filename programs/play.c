@@ -162,7 +162,7 @@ static void run_threads(stage_t *stage) {
         if (pthread_create(&threads[count], NULL, run_thread, &actors[count]) != 0) break;
     }
     stage->cancelled = count < stage->program->threads;
-    if (stage->cancelled) torture_wrong(&stage->world, TORTURE_FAULT_HOST, 0, "the host has no thread to give");
+    if (stage->cancelled) torture_wrong(&stage->world, TORTURE_FAULT_HOST, 0, "the host cannot create a thread");
     pthread_mutex_unlock(&stage->lock);
     for (uint32_t i = 0; i < count; i++) pthread_join(threads[i], NULL);
     strata_checker_observe(stage->world.checker, KEY_END);

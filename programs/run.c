@@ -12,17 +12,16 @@ static strata_status_t wrong(size_t number, const char *what) {
 }
 
 static strata_status_t check_op(const torture_op_t *op, size_t number) {
-    if (op->kind >= STRATA_TORTURE_KINDS) return wrong(number, "a kind that is none");
-    if (op->place >= STRATA_TORTURE_PLACES) return wrong(number, "a place that is none");
-    if (op->stream > STRATA_TORTURE_NO_STREAM || op->other > STRATA_TORTURE_NO_STREAM)
-        return wrong(number, "a stream that is none");
-    if (op->how >= STRATA_TORTURE_COVERS) return wrong(number, "a way to free that is none");
-    if (op->graph >= STRATA_TORTURE_GRAPHS) return wrong(number, "a graph of a number that is too large");
-    if (op->pool >= STRATA_TORTURE_POOLS) return wrong(number, "a pool of a number that is too large");
-    if (op->count > STRATA_TORTURE_NAMED) return wrong(number, "more blocks than it may");
+    if (op->kind >= STRATA_TORTURE_KINDS) return wrong(number, "an unknown kind");
+    if (op->place >= STRATA_TORTURE_PLACES) return wrong(number, "an unknown place");
+    if (op->stream > STRATA_TORTURE_NO_STREAM || op->other > STRATA_TORTURE_NO_STREAM) return wrong(number, "an unknown stream");
+    if (op->how >= STRATA_TORTURE_COVERS) return wrong(number, "an unknown way to free");
+    if (op->graph >= STRATA_TORTURE_GRAPHS) return wrong(number, "a graph number that is too large");
+    if (op->pool >= STRATA_TORTURE_POOLS) return wrong(number, "a pool number that is too large");
+    if (op->count > STRATA_TORTURE_NAMED) return wrong(number, "too many blocks");
     if (op->kind == STRATA_TORTURE_ALLOCATE && op->count != 1) return wrong(number, "no block to serve, or several");
     for (uint8_t i = 0; i < op->count; i++)
-        if (op->blocks[i] >= STRATA_TORTURE_BLOCKS) return wrong(number, "a block of a number that is too large");
+        if (op->blocks[i] >= STRATA_TORTURE_BLOCKS) return wrong(number, "a block number that is too large");
     return STRATA_OK;
 }
 
@@ -34,7 +33,9 @@ static strata_status_t check(const strata_torture_program_t *program) {
         return strata_fail(STRATA_E_INVALID, 0, "strata_torture_run: `ops` is NULL and `count` is %zu", program->count);
     if (program->count > STRATA_TORTURE_OPERATIONS || program->devices > TORTURE_DEVICES || program->threads > TORTURE_THREADS ||
         program->mode >= STRATA_TORTURE_MODES)
-        return strata_fail(STRATA_E_INVALID, 0, "strata_torture_run: more operations, devices, threads or modes than there are");
+        return strata_fail(STRATA_E_INVALID, 0,
+                           "strata_torture_run: too many operations, devices or threads, or an unknown "
+                           "mode");
     for (size_t i = 0; i < program->count; i++) {
         status = check_op(&program->ops[i], i);
         if (status != STRATA_OK) return status;

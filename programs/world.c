@@ -52,7 +52,7 @@ void torture_look_for_hazards(torture_world_t *w) {
 
 bool torture_answered(torture_world_t *w, strata_status_t status, const char *call) {
     if (status == STRATA_OK) return true;
-    torture_wrong(w, TORTURE_FAULT_CALL, (int)status, "%s answered %s: %s", call, strata_status_name(status),
+    torture_wrong(w, TORTURE_FAULT_CALL, (int)status, "%s returned %s: %s", call, strata_status_name(status),
                   strata_last_error()->text);
     return false;
 }
@@ -84,7 +84,8 @@ static torture_block_t *there(torture_world_t *w, uint32_t block) {
 static uint8_t *bytes_of(torture_world_t *w, const torture_block_t *b) {
     if (b->block.size == 0) return NULL;
     uint8_t *bytes = strata_device_host_view(device_of_place(w, b->place), (uintptr_t)b->block.ptr, b->block.size);
-    if (!bytes) torture_wrong(w, TORTURE_FAULT_CONTENTS, 0, "the memory of a live block of %zu bytes is gone", b->block.size);
+    if (!bytes)
+        torture_wrong(w, TORTURE_FAULT_CONTENTS, 0, "the memory of a live block of %zu bytes no longer exists", b->block.size);
     return bytes;
 }
 
@@ -119,7 +120,7 @@ static void expect_zeros(torture_world_t *w, const torture_block_t *b, size_t si
     const uint8_t *bytes = bytes_of(w, b);
     /* The first byte is 0, and each byte equals the one before it. */
     if (bytes && (bytes[0] || memcmp(bytes, bytes + 1, size - 1) != 0))
-        torture_wrong(w, TORTURE_FAULT_CONTENTS, 1, "%zu bytes were asked for zeroed, and are not", size);
+        torture_wrong(w, TORTURE_FAULT_CONTENTS, 1, "%zu requested bytes are not zeroed", size);
 }
 
 /* ---- opening ---- */
@@ -146,7 +147,7 @@ void torture_world_open(torture_world_t *w, const strata_strategy_t *strategy, c
     w->block_count = setting->blocks ? setting->blocks : 64;
     w->blocks = strata_host_new(w->block_count, sizeof *w->blocks);
     if (!w->blocks) {
-        torture_wrong(w, TORTURE_FAULT_HOST, 0, "the host has no memory for %u blocks", w->block_count);
+        torture_wrong(w, TORTURE_FAULT_HOST, 0, "out of host memory for %u blocks", w->block_count);
         return;
     }
     strata_sim_options_t options = {
@@ -191,7 +192,7 @@ static void expect_shape(torture_world_t *w, const torture_block_t *b, const tor
     uint64_t alignment = b->place == STRATA_TORTURE_HOST ? 64 : 256;
     if (request->alignment > alignment) alignment = request->alignment;
     if (b->block.size < request->size || (request->size == 0) != (b->block.ptr == NULL))
-        torture_wrong(w, TORTURE_FAULT_SHAPE, 0, "%zu bytes at %s were served for %" PRIu64, b->block.size,
+        torture_wrong(w, TORTURE_FAULT_SHAPE, 0, "%zu bytes at %s were served for a request of %" PRIu64, b->block.size,
                       strata_pointer_text(b->block.ptr).text, request->size);
     if ((uintptr_t)b->block.ptr % alignment)
         torture_wrong(w, TORTURE_FAULT_SHAPE, 1, "a block at %s is not aligned to %" PRIu64, strata_pointer_text(b->block.ptr).text,
@@ -410,10 +411,10 @@ void torture_look_at(torture_world_t *w, uint32_t block) {
     strata_block_t found = {0};
     if (!b || b->block.size == 0) return;
     if (torture_answered(w, strata_block_of(w->s, b->block.ptr, &found), "block_of") && found.ref != b->block.ref)
-        torture_wrong(w, TORTURE_FAULT_CALL, 100, "block_of answered another block");
+        torture_wrong(w, TORTURE_FAULT_CALL, 100, "block_of returned another block");
     if (torture_answered(w, strata_base_pointer(w->s, (char *)b->block.ptr + b->block.size / 2, &found), "base_pointer") &&
         found.ref != b->block.ref)
-        torture_wrong(w, TORTURE_FAULT_CALL, 101, "base_pointer answered another block");
+        torture_wrong(w, TORTURE_FAULT_CALL, 101, "base_pointer returned another block");
 }
 
 void torture_pass(torture_world_t *w, uint32_t us) {
@@ -445,7 +446,7 @@ static void close_facade(torture_world_t *w) {
     bool sound = !atomic_load(&w->failed);
     if (w->s) (void)torture_answered(w, strata_close(w->s, sound ? STRATA_CLOSE_WAIT : STRATA_CLOSE_FORCE, NULL, NULL), "close");
     if (w->checker && !strata_checker_complete(w->checker))
-        torture_wrong(w, TORTURE_FAULT_HOST, 0, "the host has no memory for what the checker remembers");
+        torture_wrong(w, TORTURE_FAULT_HOST, 0, "out of host memory for the checker's records");
     if (sound) torture_look_for_hazards(w);
 }
 
@@ -457,7 +458,7 @@ void torture_world_end(torture_world_t *w) {
     }
     bool sound = !atomic_load(&w->failed);
     close_facade(w);
-    if (sound) expect_everything_back(w, true, "after the facade's end");
+    if (sound) expect_everything_back(w, true, "after the facade was closed");
     strata_checker_end(w->checker);
     w->verdict.recycled = w->recycled;
     w->verdict.served = w->served;

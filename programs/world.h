@@ -14,16 +14,16 @@
 
 /* X(name, text) for each kind of fault. */
 #define TORTURE_FAULT_MAP(X)                                                                                                       \
-    X(NONE, "nothing is wrong")                                                                                                    \
+    X(NONE, "no fault")                                                                                                            \
     X(HAZARD, "the checker found a hazard")                                                                                        \
-    X(CONTENTS, "a block does not hold what was written there")                                                                    \
-    X(CALL, "a call answered what it must not")                                                                                    \
+    X(CONTENTS, "a block has wrong contents")                                                                                      \
+    X(CALL, "a call returned a wrong result")                                                                                      \
     X(SHAPE, "a block is too small, or not aligned")                                                                               \
-    X(VALIDATE, "a structure does not hold what it must")                                                                          \
-    X(LEFT, "at the end a device has not everything back")                                                                         \
+    X(VALIDATE, "an internal structure is corrupt")                                                                                \
+    X(LEFT, "not all memory went back to a device")                                                                                \
     X(CRASH, "the process ended")                                                                                                  \
-    X(HANG, "it did not end")                                                                                                      \
-    X(HOST, "the host has no memory for the run, or no process")
+    X(HANG, "it did not finish")                                                                                                   \
+    X(HOST, "out of host memory or processes for the run")
 
 typedef enum torture_fault {
 #define TORTURE_FAULT_ENUM(name, text) TORTURE_FAULT_##name,

@@ -105,7 +105,7 @@ bool torture_note_written(torture_world_t *w, uint32_t stream, const torture_wri
     if (g->count == g->room) {
         uint32_t room = g->room ? 2 * g->room : 16;
         torture_written_t *more = strata_host_resize(g->written, room, sizeof *more);
-        if (!more) torture_wrong(w, TORTURE_FAULT_HOST, 0, "the host has no memory for what a graph writes");
+        if (!more) torture_wrong(w, TORTURE_FAULT_HOST, 0, "out of host memory for the writes of a graph");
         if (!more) return true;
         g->written = more;
         g->room = room;

@@ -55,13 +55,14 @@ strata_status_t strata_stacks_read(strata_stacks_t *stacks, const char *field, c
     *why = NULL;
     if (!*field) return STRATA_OK;
     bool is_known = number >= 1 && number <= stacks->count, says = *after == ':';
-    if (number == SIZE_MAX) *why = "it is no number of a stack; write 1:frames, later 1";
-    else if (is_known && says) *why = "this stack has its frames already; write its number alone";
+    if (number == SIZE_MAX) *why = "it is not a stack number; write 1:frames, later 1";
+    else if (is_known && says) *why = "this stack already has frames; write only its number";
     else if (is_known) *text = stacks->texts[number - 1];
     else if (number != stacks->count + 1 || !says)
-        *why = "a new stack has the next number, the first 1, and its frames behind a colon";
-    else if (!after[1] || !strata_stack_is_good(after + 1)) *why = "the frames are none, longer than 2047 bytes, or hold a quote";
-    else if (!has_room(stacks)) *why = "more than 65535 different stacks, or 64 MiB of them; leave the others out";
+        *why = "a new stack needs the next number, starting at 1, then a colon and its frames";
+    else if (!after[1] || !strata_stack_is_good(after + 1))
+        *why = "the frames are empty, longer than 2047 bytes, or contain a quote";
+    else if (!has_room(stacks)) *why = "more than 65535 different stacks, or 64 MiB of them; omit the others";
     else return strata_stacks_add(stacks, after + 1, text);
     return STRATA_OK;
 }

@@ -114,21 +114,21 @@ const char *strata_trace_column_name(strata_trace_column_t column);
 /* X(name, meaning of the count for a reader of the report). Counts of the changes that a reader made to
  * a recording of another tool. */
 #define STRATA_TRACE_NOTE_MAP(X)                                                                                                   \
-    X(older, "allocations are older than the record; they stand at its head")                                                      \
-    X(borrowed, "blocks were freed while other streams used them; which ones is not recorded, so stream 3 stands for them")        \
-    X(failed, "requests had failed for memory; they are asked for again, and given back at once")                                  \
-    X(freed_unseen, "frees are missing; the address was given out again, so the block was freed by then")                          \
-    X(never_live, "frees name an address that nothing lives at; they are left out")                                                \
-    X(other_memory, "events are of other memory than the GPU's; they are left out")                                                \
-    X(other_actions, "events are of a kind that is not known here; they are left out")                                             \
-    X(untimed, "events have no time; they stand a microsecond apart")                                                              \
-    X(cut_off, "row at the end of the file is incomplete, so it is left out; the file was cut off")                                \
-    X(renumbered, "devices have numbers above 15 in the file, and lower ones here")                                                \
-    X(stacks_lost, "allocations have no call stack, because a trace holds 65535 stacks and 64 MiB of them")                        \
-    X(tags_lost, "rows have no tag, because a trace holds 65535 different tags")                                                   \
+    X(older, "allocations are older than the record; they are at its beginning")                                                   \
+    X(borrowed, "blocks were freed while other streams used them; those streams are not recorded, so stream 3 represents them")    \
+    X(failed, "requests ran out of memory; they are repeated, and freed at once")                                                  \
+    X(freed_unseen, "frees are missing; the address was served again, so the block was freed by then")                             \
+    X(never_live, "frees name an address without a live block; they are omitted")                                                  \
+    X(other_memory, "events concern memory other than the GPU's; they are omitted")                                                \
+    X(other_actions, "events have an unknown kind; they are omitted")                                                              \
+    X(untimed, "events have no time; they are spaced by one microsecond")                                                          \
+    X(cut_off, "row at the end of the file is incomplete and omitted; the file was truncated")                                     \
+    X(renumbered, "devices have numbers above 15 in the file, and get lower ones here")                                            \
+    X(stacks_lost, "allocations have no call stack, because a trace has at most 65535 stacks and 64 MiB of them")                  \
+    X(tags_lost, "rows have no tag, because a trace has at most 65535 different tags")                                             \
     X(no_history, "snapshot has no history, so its rows are only the blocks that were in use at its end; call "                    \
                   "torch.cuda.memory._record_memory_history() first")                                                              \
-    X(no_segments, "snapshot lacks segment events, so how much memory its allocator held is not known")
+    X(no_segments, "snapshot lacks segment events, so the memory that its allocator held is unknown")
 
 typedef struct strata_trace_notes {
 #define STRATA_TRACE_NOTE_FIELD(name, meaning) uint64_t name;

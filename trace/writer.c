@@ -48,7 +48,7 @@ strata_status_t strata_trace_writer_open(const char *path, uint32_t columns, str
 /* Fails if a value would be lost because its column is missing. */
 static strata_status_t needs(const strata_trace_writer_t *writer, bool used, strata_trace_column_t column) {
     if (!used || (writer->columns & 1u << column)) return STRATA_OK;
-    return strata_fail(STRATA_E_INVALID, 0, "the record uses column %s, which this trace was opened without",
+    return strata_fail(STRATA_E_INVALID, 0, "the record uses column %s, but this trace was opened without it",
                        strata_trace_column_name(column));
 }
 
@@ -89,8 +89,8 @@ static strata_status_t check_values(const strata_trace_writer_t *writer, const s
                 (record->align == 0 || strata_is_power_of_two(record->align)) && tag_is_good(record->tag) &&
                 tag_is_good(record->stream_name) && !(named && no_stream) &&
                 (!record->stack || strata_stack_is_good(record->stack));
-    if (!good) return strata_fail(STRATA_E_INVALID, 0, "the record is none that a trace can hold");
-    if (record->time_us < writer->last_time) return strata_fail(STRATA_E_INVALID, 0, "time_us falls");
+    if (!good) return strata_fail(STRATA_E_INVALID, 0, "the record is invalid in a trace");
+    if (record->time_us < writer->last_time) return strata_fail(STRATA_E_INVALID, 0, "time_us decreases");
     return STRATA_OK;
 }
 

@@ -49,7 +49,7 @@ static strata_status_t read_text(const char *path, char **text) {
     }
     strata_input_close(input);
     if (status == STRATA_OK && (!*text || strlen(*text) != length))
-        status = strata_fail_at(STRATA_E_FORMAT, 1, 0, "%s:1: no JSON text; write what strata plan -o writes", path);
+        status = strata_fail_at(STRATA_E_FORMAT, 1, 0, "%s:1: not JSON; use a file from strata plan -o", path);
     return status;
 }
 
@@ -73,7 +73,7 @@ static const char *read_number(strata_json_slice_t value, uint64_t most, uint64_
     uint64_t sum = 0;
     for (size_t i = 0; i < value.length; i++) {
         unsigned digit = (unsigned)value.at[i] - '0';
-        if (digit > 9 || !strata_multiply(sum, 10, &sum) || !strata_add(sum, digit, &sum)) return "a whole number is wanted here";
+        if (digit > 9 || !strata_multiply(sum, 10, &sum) || !strata_add(sum, digit, &sum)) return "expected a whole number";
     }
     if (sum > most) return "the number is too large";
     *number = sum;
@@ -90,7 +90,7 @@ static const char *read_small(strata_json_slice_t value, uint32_t *number) {
 /* Keeps escapes unchanged, because a name is only displayed. */
 static const char *read_name(strata_json_slice_t value, row_t *row) {
     size_t length = value.length >= 2 ? value.length - 2 : 0;
-    if (*value.at != '"') return "a string is wanted here";
+    if (*value.at != '"') return "expected a string";
     snprintf(row->name, sizeof row->name, "%.*s", (int)(length < NAME_BYTES ? length : NAME_BYTES - 1), value.at + 1);
     return NULL;
 }
@@ -123,14 +123,14 @@ static uint32_t line_of(reading_t *r, const char *at) {
 
 static const char *read_row(reading_t *r, strata_json_slice_t value) {
     row_t row = {.buffer = {.flags = STRATA_PLAN_FIXED}};
-    if (*value.at != '{') return "a buffer is an object: {\"lower\",\"upper\",\"size\",\"offset\"}";
+    if (*value.at != '{') return "a buffer must be an object: {\"lower\",\"upper\",\"size\",\"offset\"}";
     if (!strata_json_value(r->scan, value.at, row_member, &row)) return r->scan->wrong;
-    if (row.has != 15) return "a buffer has \"lower\", \"upper\", \"size\" and \"offset\"";
+    if (row.has != 15) return "a buffer needs \"lower\", \"upper\", \"size\" and \"offset\"";
     if (row.buffer.lower >= row.buffer.upper) return "\"lower\" must be below \"upper\"";
-    if (row.buffer.alignment && !strata_is_power_of_two(row.buffer.alignment)) return "\"alignment\" is no power of two";
+    if (row.buffer.alignment && !strata_is_power_of_two(row.buffer.alignment)) return "\"alignment\" is not a power of two";
     r->table->line = line_of(r, value.at);
     r->failed = strata_plan_table_add(r->table, &row.buffer, row.name);
-    return r->failed == STRATA_OK ? NULL : "no room for it";
+    return r->failed == STRATA_OK ? NULL : "out of memory for it";
 }
 
 static const char *plan_row(void *context, strata_json_slice_t name, strata_json_slice_t value) {
@@ -144,7 +144,7 @@ static const char *plan_row(void *context, strata_json_slice_t name, strata_json
 static const char *top_member(void *context, strata_json_slice_t name, strata_json_slice_t value) {
     reading_t *r = context;
     if (!strata_json_is(name, "plan")) return NULL;
-    if (r->has_plan || *value.at != '[') return "\"plan\" is one array";
+    if (r->has_plan || *value.at != '[') return "\"plan\" must be one array";
     r->has_plan = true;
     return strata_json_value(r->scan, value.at, plan_row, r) ? NULL : r->scan->wrong;
 }
@@ -152,8 +152,8 @@ static const char *top_member(void *context, strata_json_slice_t name, strata_js
 static strata_status_t no_plan(const reading_t *r, const char *path, bool whole) {
     uint32_t line = whole ? 1 : r->wrong_line ? r->wrong_line : strata_json_line(r->scan);
     if (!whole) return strata_fail_at(STRATA_E_FORMAT, line, 0, "%s:%u: %s", path, line, r->scan->wrong);
-    return strata_fail_at(STRATA_E_FORMAT, line, 0, "%s:%u: no plan; write what strata plan -o writes: {..., \"plan\": [...]}",
-                          path, line);
+    return strata_fail_at(STRATA_E_FORMAT, line, 0, "%s:%u: no plan; use a file from strata plan -o: {..., \"plan\": [...]}", path,
+                          line);
 }
 
 strata_status_t strata_plan_json_read(const char *path, strata_plan_table_t *table) {

@@ -93,7 +93,7 @@ static uint8_t find_column(const char *name) {
 
 static strata_status_t wrong_header(const reading_t *r, uint32_t field, const char *what) {
     return strata_lines_wrong(&r->lines, field < r->field_count ? r->lines.columns[field] : 1,
-                              "%s; a header has id,lower,upper,size and perhaps alignment,offset,kind,fork,branch,output", what);
+                              "%s; a header has id,lower,upper,size and optionally alignment,offset,kind,fork,branch,output", what);
 }
 
 static strata_status_t read_columns(reading_t *r) {
@@ -104,14 +104,14 @@ static strata_status_t read_columns(reading_t *r) {
         uint8_t column = r->column_of[i] = find_column(r->lines.fields[i]);
         if (column == STRATA_PLAN_COLUMNS && strncmp(r->lines.fields[i], "x_", 2) == 0) continue;
         bool twice = column < STRATA_PLAN_COLUMNS && r->has[column];
-        snprintf(text, sizeof text, twice ? "column \"%s\" stands twice" : "unknown column \"%s\"",
+        snprintf(text, sizeof text, twice ? "column \"%s\" appears twice" : "unknown column \"%s\"",
                  strata_shown(r->lines.fields[i]).text);
         if (twice || column == STRATA_PLAN_COLUMNS) return wrong_header(r, i, text);
         r->has[column] = true;
     }
     if (!r->has[STRATA_PLAN_COLUMN_lower]) return wrong_header(r, r->field_count, "column \"lower\" is missing");
     if (r->has[STRATA_PLAN_COLUMN_upper] == r->has[STRATA_PLAN_COLUMN_end])
-        return wrong_header(r, r->field_count, "there must be one of the columns \"upper\" and \"end\"");
+        return wrong_header(r, r->field_count, "exactly one of the columns \"upper\" and \"end\" is needed");
     if (!r->has[STRATA_PLAN_COLUMN_size]) return wrong_header(r, r->field_count, "column \"size\" is missing");
     return STRATA_OK;
 }
@@ -196,15 +196,15 @@ static strata_status_t read_row(reading_t *r, strata_plan_table_t *t) {
     snprintf(number_as_name, sizeof number_as_name, "%zu", t->count);
     strata_status_t status = strata_lines_split(&r->lines, &count);
     if (status == STRATA_OK && count != r->field_count)
-        return strata_lines_wrong(&r->lines, 1, "%u fields, where the header has %u; write as many", count, r->field_count);
+        return strata_lines_wrong(&r->lines, 1, "%u fields, but the header has %u; write the same number", count, r->field_count);
     for (uint32_t i = 0; i < count && status == STRATA_OK; i++)
         if (r->column_of[i] < STRATA_PLAN_COLUMNS) status = read_field(r, i, &buffer, &name);
     if (status != STRATA_OK) return status;
     if (buffer.lower >= buffer.upper)
-        return strata_lines_wrong(&r->lines, 1, "the buffer ends at %llu and begins at %llu; write an end after the begin",
+        return strata_lines_wrong(&r->lines, 1, "the buffer ends at %llu but begins at %llu; write an end after the begin",
                                   (unsigned long long)buffer.upper, (unsigned long long)buffer.lower);
     if (buffer.alignment && !strata_is_power_of_two(buffer.alignment))
-        return strata_lines_wrong(&r->lines, 1, "alignment %llu is no power of two; write 256 or the like",
+        return strata_lines_wrong(&r->lines, 1, "alignment %llu is not a power of two; write 256 or the like",
                                   (unsigned long long)buffer.alignment);
     t->line = r->lines.line;
     return strata_plan_table_add(t, &buffer, name);

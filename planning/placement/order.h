@@ -6,12 +6,12 @@
 
 /* X(name, the first items) */
 #define STRATA_ORDER_MAP(X)                                                                                                        \
-    X(SIZE, "the largest, then the longest-lived")                                                                                 \
-    X(LENGTH, "the longest-lived, then the largest")                                                                               \
-    X(AREA, "the most bytes times moments")                                                                                        \
-    X(CONFLICT, "what lives where most bytes live, then the largest")                                                              \
-    X(BEGIN, "the earliest")                                                                                                       \
-    X(END, "the latest")
+    X(SIZE, "largest first, then longest-lived")                                                                                   \
+    X(LENGTH, "longest-lived first, then largest")                                                                                 \
+    X(AREA, "largest bytes times lifetime first")                                                                                  \
+    X(CONFLICT, "buffers at the times with the highest live bytes first, then largest")                                            \
+    X(BEGIN, "earliest first")                                                                                                     \
+    X(END, "latest end first")
 
 typedef enum strata_order {
 #define STRATA_ORDER_ENUM(name, first) STRATA_ORDER_##name,

@@ -107,7 +107,7 @@ static strata_status_t check_fixed(const strata_problem_t *p) {
     strata_host_delete(fixed);
     if (status != STRATA_E_CORRUPT) return status;
     const strata_error_t why = *strata_last_error();
-    return strata_fail(STRATA_E_INVALID, 0, "what is fixed is no plan: %.400s", why.text);
+    return strata_fail(STRATA_E_INVALID, 0, "the fixed buffers are not a valid plan: %.400s", why.text);
 }
 
 static void tell(const strata_planning_t *planning, const strata_found_t *found, strata_plan_result_t *result) {

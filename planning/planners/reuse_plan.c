@@ -98,7 +98,7 @@ static strata_status_t place(const strata_problem_t *p, const strata_reuse_t *r,
 strata_status_t strata_planner_reuse(const strata_planning_t *planning, strata_found_t *found) {
     const strata_problem_t *p = planning->problem;
     strata_reuse_t reuse;
-    if (p->fixed) return strata_fail(STRATA_E_UNSUPPORTED, 0, "reuse places nothing at a fixed offset; use greedy, exact or auto");
+    if (p->fixed) return strata_fail(STRATA_E_UNSUPPORTED, 0, "reuse does not support fixed offsets; use greedy, exact or auto");
     strata_status_t status = strata_reuse_run(&reuse, p->buffers, p->count, planning->options->mended);
     if (status != STRATA_OK) return status;
     strata_plan_buffer_t *owners = strata_host_new(p->count, sizeof *owners);

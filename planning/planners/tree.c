@@ -130,9 +130,9 @@ static strata_status_t plant(planting_t *g, bool mended, strata_found_t *found) 
 
 strata_status_t strata_planner_tree(const strata_planning_t *planning, strata_found_t *found) {
     const strata_problem_t *p = planning->problem;
-    if (p->fixed) return strata_fail(STRATA_E_UNSUPPORTED, 0, "tree places nothing at a fixed offset; use greedy, exact or auto");
+    if (p->fixed) return strata_fail(STRATA_E_UNSUPPORTED, 0, "tree does not support fixed offsets; use greedy, exact or auto");
     if (p->item_count > STRATA_FOREST_ITEMS)
-        return strata_fail(STRATA_E_UNSUPPORTED, 0, "tree takes %d buffers at most, and there are %u; use greedy or auto",
+        return strata_fail(STRATA_E_UNSUPPORTED, 0, "tree supports at most %d buffers, but there are %u; use greedy or auto",
                            STRATA_FOREST_ITEMS, p->item_count);
     strata_status_t status = STRATA_OK;
     for (int mended = 0; mended <= planning->options->mended && status == STRATA_OK; mended++) {

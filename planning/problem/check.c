@@ -124,9 +124,9 @@ static strata_status_t check_one(checking_t *c, size_t index) {
     const strata_plan_buffer_t *b = &c->buffers[index];
     unsigned long long offset = c->offsets[index], alignment = b->alignment, wanted = b->offset;
     if (alignment > 1 && offset % alignment)
-        return strata_fail(STRATA_E_CORRUPT, 0, "buffer %zu is at %llu, which is no multiple of %llu", index, offset, alignment);
+        return strata_fail(STRATA_E_CORRUPT, 0, "buffer %zu is at %llu, which is not a multiple of %llu", index, offset, alignment);
     if ((b->flags & STRATA_PLAN_FIXED) && offset != wanted)
-        return strata_fail(STRATA_E_CORRUPT, 0, "buffer %zu is at %llu, and is fixed at %llu", index, offset, wanted);
+        return strata_fail(STRATA_E_CORRUPT, 0, "buffer %zu is at %llu, but is fixed at %llu", index, offset, wanted);
     size_t from = place_of(c, b->lower), to = place_of(c, b->upper);
     cover_t below = highest_of(c, from, to), own = {offset + b->size, (int64_t)index};
     if (below.end > offset) return shared(c, below, index);

@@ -207,8 +207,9 @@ TEST(cpp, limit_and_caches_are_those_of_the_place) {
 TEST(cpp, allocator_object_serves_its_pool) {
     strata::options options = simulated();
     options.preset.clear();
-    options.text =
-        "version: 1\nstrategy: pools\nextends: strata\npools: {weights: {stack: [stream_safe: {}, auto_growth: {}, system: {}]}}\n";
+    options
+        .text = "version: 1\nstrategy: pools\nextends: strata\npools: {weights: {stack: [stream_safe: {}, auto_growth: {}, system: "
+                "{}]}}\n";
     strata::facade facade(options);
     std::uint64_t weights = facade.pool("weights"), found = 0;
     strata::allocator allocator = facade.allocator(strata_gpu(0), nullptr, weights), copy = allocator;

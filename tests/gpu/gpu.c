@@ -8,7 +8,7 @@ strata_device_t *gpu_open(uint32_t ordinal, char *why) {
     strata_device_t *device = NULL;
     strata_status_t status = strata_cuda_count(&count);
     if (status == STRATA_OK && ordinal >= count) {
-        snprintf(why, 256, "no gpu:%u, the driver shows %u devices", ordinal, count);
+        snprintf(why, 256, "no gpu:%u, the driver reports %u devices", ordinal, count);
         return NULL;
     }
     if (status == STRATA_OK) status = strata_cuda_open(ordinal, &device);

@@ -159,7 +159,7 @@ outside) # a layer of another folder: built, conformed, named by a strategy, see
     # shellcheck disable=SC2046
     "$CC" -std=c17 -Wall -Wextra -pedantic -Werror found.c $(pkg-config --cflags --libs strata) -o found
     if LD_LIBRARY_PATH=$prefix/$LIBDIR run ./found >found.txt; then echo "the program shows nothing"; exit 1; fi
-    grep 'at the end a device has not everything back' found.txt
+    grep 'not all memory went back to a device' found.txt
     # A program that holds the archive shows its objects nothing unless told to: a second copy of the library is refused.
     static=$(pkg-config --static --libs strata)
     # shellcheck disable=SC2046,SC2086

@@ -36,8 +36,8 @@ TEST(plan_check, alignment_and_fixed_offsets_are_held) {
     strata_plan_buffer_t b[] = {{.upper = 1, .size = 8, .alignment = 16},
                                 {.upper = 1, .size = 8, .offset = 32, .flags = STRATA_PLAN_FIXED}};
     EXPECT_OK(strata_plan_check(b, 2, (const uint64_t[]){16, 32}, NULL));
-    expect_wrong(b, 2, (const uint64_t[]){8, 32}, "buffer 0 is at 8, which is no multiple of 16");
-    expect_wrong(b, 2, (const uint64_t[]){0, 48}, "buffer 1 is at 48, and is fixed at 32");
+    expect_wrong(b, 2, (const uint64_t[]){8, 32}, "buffer 0 is at 8, which is not a multiple of 16");
+    expect_wrong(b, 2, (const uint64_t[]){0, 48}, "buffer 1 is at 48, but is fixed at 32");
 }
 
 TEST(plan_check, what_takes_no_memory_shares_nothing) {

@@ -16,7 +16,8 @@ static strata_plan_table_t read_text(const char *text) {
 }
 
 TEST(plan_files, columns_come_in_any_order_and_by_other_names) {
-    strata_plan_table_t t CLOSED_BY(plans_gone) = read_text("size,begin,x_mine,end,buffer_id\n5,2,?,3,first\n\n7,0,,0,\"a, b\"\n");
+    strata_plan_table_t t CLOSED_BY(plans_gone) = read_text("size,begin,x_mine,end,buffer_id\n5,2,?,3,first\n\n7,0,,0,\"a, "
+                                                            "b\"\n");
     ASSERT_EQ(t.count, 2);
     EXPECT_EQ(t.buffers[0].size, 5);
     EXPECT_EQ(t.buffers[0].lower, 2);
@@ -77,18 +78,18 @@ typedef struct wrong {
 static const wrong_t wrong[] = {
     {"empty", "", "the header is missing; write id,lower,upper,size"},
     {"no_size", "id,lower,upper\n", ":1:1: column \"size\" is missing"},
-    {"no_upper", "id,lower,size\n", "there must be one of the columns \"upper\" and \"end\""},
-    {"both_ends", "lower,upper,end,size\n", "there must be one of the columns"},
+    {"no_upper", "id,lower,size\n", "exactly one of the columns \"upper\" and \"end\" is needed"},
+    {"both_ends", "lower,upper,end,size\n", "exactly one of the columns"},
     {"unknown", "id,lower,upper,size,colour\n", ":1:21: unknown column \"colour\"; a header has"},
-    {"twice", "lower,upper,size,begin\n", "column \"begin\" stands twice"},
-    {"fields", "lower,upper,size\n1,2\n", ":2:1: 2 fields, where the header has 3"},
+    {"twice", "lower,upper,size,begin\n", "column \"begin\" appears twice"},
+    {"fields", "lower,upper,size\n1,2\n", ":2:1: 2 fields, but the header has 3"},
     {"far", "lower,upper,size,offset\n0,2,8,4611686018427387905\n", "offset is \"4611686018427387905\""},
     {"letters", "lower,upper,size\n1,2,12k\n", ":2:5: size is \"12k\"; write a whole number from 0 to 281474976710656"},
     {"negative", "lower,upper,size\n-1,2,3\n", ":2:1: lower is \"-1\""},
     {"overflow", "lower,upper,size\n1,99999999999999999999999,3\n", "upper is \"99999999999999999999999\""},
     {"last_moment", "lower,end,size\n1,18446744073709551615,3\n", "end is \"18446744073709551615\""},
-    {"backwards", "lower,upper,size\n5,5,3\n", ":2:1: the buffer ends at 5 and begins at 5"},
-    {"alignment", "lower,upper,size,alignment\n1,2,3,24\n", "alignment 24 is no power of two"},
+    {"backwards", "lower,upper,size\n5,5,3\n", ":2:1: the buffer ends at 5 but begins at 5"},
+    {"alignment", "lower,upper,size,alignment\n1,2,3,24\n", "alignment 24 is not a power of two"},
     {"quote", "lower,upper,size,id\n1,2,3,\"x\n", "closing quote"},
 };
 
@@ -101,7 +102,7 @@ TEST_EACH(plan_files, wrong_ones_are_told_where, wrong_t, wrong) {
 TEST(plan_files, missing_ones_are_told) {
     strata_plan_table_t table;
     bool is;
-    EXPECT_SAYS(STRATA_E_IO, strata_plan_table_read(temporary("nowhere.csv"), &table), "the file cannot be read");
+    EXPECT_SAYS(STRATA_E_IO, strata_plan_table_read(temporary("nowhere.csv"), &table), "cannot read the file");
     EXPECT_STATUS(STRATA_E_IO, strata_plan_table_is_one(temporary("nowhere.csv"), &is));
 }
 

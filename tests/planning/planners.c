@@ -134,7 +134,8 @@ TEST(plan_options, what_is_fixed_must_be_a_plan) {
     strata_plan_buffer_t b[] = {{.upper = 2, .size = 8, .flags = STRATA_PLAN_FIXED},
                                 {.lower = 1, .upper = 3, .size = 8, .offset = 4, .flags = STRATA_PLAN_FIXED}};
     uint64_t o[2];
-    EXPECT_SAYS(STRATA_E_INVALID, strata_plan_make(NULL, b, 2, o, NULL), "what is fixed is no plan: buffers 0 and 1 share bytes");
+    EXPECT_SAYS(STRATA_E_INVALID, strata_plan_make(NULL, b, 2, o, NULL),
+                "the fixed buffers are not a valid plan: buffers 0 and 1 share bytes");
     b[1].offset = 8;
     EXPECT_EQ(plans_make("auto", b, 2, o).peak, 16);
 }

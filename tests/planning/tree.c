@@ -158,11 +158,12 @@ TEST(plan_tree, says_what_it_cannot_do) {
     strata_plan_buffer_t b = {.upper = 1, .size = 1, .flags = STRATA_PLAN_FIXED};
     uint64_t o;
     strata_plan_options_t options = {.struct_size = sizeof options, .planner = "tree"};
-    EXPECT_SAYS(STRATA_E_UNSUPPORTED, strata_plan_make(&options, &b, 1, &o, NULL), "tree places nothing at a fixed offset");
+    EXPECT_SAYS(STRATA_E_UNSUPPORTED, strata_plan_make(&options, &b, 1, &o, NULL), "tree does not support fixed offsets");
     static strata_plan_buffer_t many[STRATA_FOREST_ITEMS + 1];
     static uint64_t offsets[STRATA_FOREST_ITEMS + 1];
     for (size_t i = 0; i <= STRATA_FOREST_ITEMS; i++) many[i] = (strata_plan_buffer_t){.lower = i, .upper = i + 1, .size = 1};
-    EXPECT_SAYS(STRATA_E_UNSUPPORTED, strata_plan_make(&options, many, STRATA_FOREST_ITEMS + 1, offsets, NULL), "tree takes 4096");
+    EXPECT_SAYS(STRATA_E_UNSUPPORTED, strata_plan_make(&options, many, STRATA_FOREST_ITEMS + 1, offsets, NULL),
+                "tree supports at most 4096");
 }
 
 /* As deep as it can become: each behind all before it. */

@@ -50,10 +50,14 @@ TEST(written_profiles, names_may_have_line_breaks_and_backslashes) {
 
 TEST(written_profiles, a_request_that_failed_has_no_address) {
     EXPECT_STREQ(
-        rows_of(text(
-            BEGIN
-                MEMORY("1", "5", "77") "," INSTANT("[OutOfMemory]", "2.5", "\"Device Id\":0,\"Device Type\":1,\"Bytes\":900,\"Total Allocated\":5,\"Total Reserved\":64") "," INSTANT(
-                    "[OutOfMemory]", "3", "\"Device Id\":-1,\"Device Type\":0,\"Bytes\":900") "," MEMORY("4", "-5", "77") "]}")),
+        rows_of(text(BEGIN MEMORY("1", "5", "77") "," INSTANT(
+            "[OutOfMemory]", "2.5",
+            "\"Device Id\":0,\"Device "
+            "Type\":1,\"Bytes\":900,\"Total "
+            "Allocated\":5,\"Total Reserved\":64") "," INSTANT("[OutOfMemory]", "3",
+                                                               "\"Device Id\":-1,\"Device Type\":0,\"Bytes\":900") "," MEMORY("4",
+                                                                                                                              "-5",
+                                                                                                                              "77") "]}")),
         ONE "alloc 1 900 @0 t1\nfree 1 @0 t1\nfree 0 @0 t3\n");
     EXPECT_EQ(rows_notes()->failed, 1);
     EXPECT_EQ(rows_notes()->other_memory, 1);
@@ -118,18 +122,18 @@ TEST(written_profiles, a_file_that_ends_early_is_read_up_to_there) {
     EXPECT_EQ(rows_notes()->cut_off, 0);
     EXPECT_STREQ(rows_of(text(BEGIN "{\"a\":nan,\"b\":-inf,\"c\":[NaN,-Infinity,-nan]}," MEMORY("1", "5", "77") "]}")), ONE);
     EXPECT_EQ(rows_notes()->cut_off, 0);
-    expect_refused(text(BEGIN MEMORY("1", "5", "77") ",{\"a\":nul}"), "a value is wanted here");
-    expect_refused(text(BEGIN "{\"a\":1},{"), ":1:1: a string is wanted here");
+    expect_refused(text(BEGIN MEMORY("1", "5", "77") ",{\"a\":nul}"), "expected a value");
+    expect_refused(text(BEGIN "{\"a\":1},{"), ":1:1: expected a string");
 }
 
 TEST(written_profiles, a_device_above_15_has_another_number) {
-    EXPECT_STREQ(
-        rows_of(text(BEGIN INSTANT("[memory]", "1",
-                                   "\"Device Id\":16,\"Device Type\":1,\"Addr\":1,\"Bytes\":5,"
-                                   "\"Total Reserved\":7") "," INSTANT("[memory]", "1",
-                                                                       "\"Device Id\":15,\"Device Type\":1,\"Addr\":1,\"Bytes\":6,"
-                                                                       "\"Total Reserved\":30") "]}")),
-        "alloc 0 5 @0 t0 gpu:15\nalloc 1 6 @0 t0 gpu:14\n");
+    EXPECT_STREQ(rows_of(text(BEGIN INSTANT("[memory]", "1",
+                                            "\"Device Id\":16,\"Device Type\":1,\"Addr\":1,\"Bytes\":5,"
+                                            "\"Total Reserved\":7") "," INSTANT("[memory]", "1",
+                                                                                "\"Device Id\":15,\"Device "
+                                                                                "Type\":1,\"Addr\":1,\"Bytes\":6,"
+                                                                                "\"Total Reserved\":30") "]}")),
+                 "alloc 0 5 @0 t0 gpu:15\nalloc 1 6 @0 t0 gpu:14\n");
     EXPECT_EQ(rows_notes()->renumbered, 2);
     EXPECT_EQ(rows_notes()->reserved_peak, 37);
 }
@@ -345,7 +349,7 @@ TEST(written_logs_of_umpire, logs_before_2022_are_read) {
 TEST(written_logs_of_umpire, lines_that_are_no_objects_are_comments) {
     EXPECT_STREQ(rows_of(text("# a comment\r\n// another\n\n" GETS("0x1", "0xa0", "1000", "1") "# end\nnot JSON\n")),
                  "alloc 0 1 @0 t0\n");
-    expect_refused(text("{\"category\": 1"), ":1:15: a comma or the end is wanted here");
+    expect_refused(text("{\"category\": 1"), ":1:15: expected a comma or the end");
     EXPECT_STREQ(rows_of(text(GETS("0x1", "0xa0", "1000", "1") "{\"category\":\"oper")), "alloc 0 1 @0 t0\n");
     EXPECT_EQ(rows_notes()->cut_off, 1);
 }
@@ -401,7 +405,7 @@ TEST(strangers, are_refused_by_their_names) {
     for (size_t i = 0; i < sizeof files / sizeof *files; i++)
         expect_refused(write_file("stranger", files[i].bytes, files[i].count), files[i].part);
     expect_refused(text("{\"schemaVersion\":1,\"nodes\":1}"), "no list \"traceEvents\"");
-    expect_refused(write_file("stranger", "\x0a\x00", 2), "a zero byte stands in the line");
+    expect_refused(write_file("stranger", "\x0a\x00", 2), "the line contains a zero byte");
 }
 
 TEST(strangers, are_not_searched_in_the_rows_of_a_trace) {

@@ -80,7 +80,8 @@ TEST(logs_of_rmm, rows_are_rows) {
                                     "7,00:00:00.000004,free,0x1200,9,0\n7,00:00:00.000004,free,(nil),0,0\n"));
     EXPECT_STREQ(
         rows,
-        "alloc 3 9 @0 t0\nalloc 0 1000 @0 t0\nalloc 1 24 @21968 t1\nfree 0 @0 t3\nalloc 2 5000 @2 t5\nfree 2 @2 t5\nfree 3 @0 t6\n");
+        "alloc 3 9 @0 t0\nalloc 0 1000 @0 t0\nalloc 1 24 @21968 t1\nfree 0 @0 t3\nalloc 2 5000 @2 t5\nfree 2 @2 t5\nfree 3 @0 "
+        "t6\n");
     EXPECT_EQ(rows_notes()->failed, 1);
     EXPECT_EQ(rows_notes()->older, 1);
 }
@@ -156,7 +157,8 @@ TEST(logs_of_umpire, memory_lies_where_the_lowest_allocator_says) {
 
 TEST(buffers, lives_are_allocs_and_frees) {
     EXPECT_STREQ(rows_of(text("id,lower,upper,size\nb1,0,3,10\nb2,3,9,20\nb3,1,3,30\n")),
-                 "alloc 0 10 @0 t0 'b1'\nalloc 1 30 @0 t1 'b3'\nfree 0 @0 t3\nfree 1 @0 t3\nalloc 2 20 @0 t3 'b2'\nfree 2 @0 t9\n");
+                 "alloc 0 10 @0 t0 'b1'\nalloc 1 30 @0 t1 'b3'\nfree 0 @0 t3\nfree 1 @0 t3\nalloc 2 20 @0 t3 'b2'\nfree 2 @0 "
+                 "t9\n");
     EXPECT_STREQ(rows_of(text("start,end,size,offset\n4,4,10,0\n")), "alloc 0 10 @0 t0\nfree 0 @0 t1\n");
 }
 
@@ -180,9 +182,9 @@ static const struct {
     {PROFILE(MEMORY("1", "5", "")), "a memory event has no Addr"},
     {PROFILE(MEMORY("true", "5", ON_GPU("1", "0"))), "a memory event has no ts"},
     {PROFILE(MEMORY("1", "true", ON_GPU("1", "0"))), "a memory event has no Bytes"},
-    {"{\"traceEvents\":[\n{\"name\":\"x\"},\n{]}", ":3:1: a string is wanted here"},
-    {"{\"traceEvents\":[{\"name\":\"x", ":1:1: the string does not end"},
-    {"[[[[[[[[[[[[[[[[[[[[1]]]]]]]]]]]]]]]]]]]]", "too deep"},
+    {"{\"traceEvents\":[\n{\"name\":\"x\"},\n{]}", ":3:1: expected a string"},
+    {"{\"traceEvents\":[{\"name\":\"x", ":1:1: unterminated string"},
+    {"[[[[[[[[[[[[[[[[[[[[1]]]]]]]]]]]]]]]]]]]]", "nested too deep"},
     /* RMM. */
     {RMM "x,00:00:00.000001,allocate,0x1,1,0x0\n", ":2:1: the thread is \"x\""},
     {RMM "1,00:00:00.00001,allocate,0x1,1,0x0\n", ":2:3: the time is \"00:00:00.00001\""},
@@ -200,7 +202,7 @@ static const struct {
     {NSYS "1,7,0,1,,0,64,2,0,,1,\n", ":2:9: address is \"\""},
     {NSYS "1,7,0,1,4096,0,64,2,0\n", ":2:1: 9 fields"},
     /* Umpire. */
-    {MAKES("0x1", "HOST") "{\"category\": 1\n", ":2:15: a comma or the end is wanted here"},
+    {MAKES("0x1", "HOST") "{\"category\": 1\n", ":2:15: expected a comma or the end"},
     {MAKES("0x1", "HOST") "{} {}\n", ":2:4: text follows the object"},
     {LINE("allocate", "\"size\":10", REF("0x1"), "", "1"), ":1:1: the line has no pointer"},
     {LINE("allocate", "\"size\":-10", REF("0x1") ",\"pointer\":\"0x1\"", "", "1"), ":1:1: the line has no size"},

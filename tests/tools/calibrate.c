@@ -168,8 +168,8 @@ TEST(calibrate, wrong_use_is_told) {
     expect_wrong_use("calibrate p.yaml", "takes only options; to write to a file, use -o p.yaml");
     expect_wrong_use("calibrate --repeats 0", "--repeats");
     expect_wrong_use("calibrate --repeats 1001", "--repeats");
-    expect_wrong_use("calibrate --device cpu", "\"cpu\" is no device; write gpu, gpu:0 to gpu:15, sim, sim:");
-    expect_wrong_use("calibrate --device sim:none.yaml", "none.yaml: the file cannot be read");
+    expect_wrong_use("calibrate --device cpu", "\"cpu\" is not a device; write gpu, gpu:0 to gpu:15, sim, sim:");
+    expect_wrong_use("calibrate --device sim:none.yaml", "none.yaml: cannot read the file");
 }
 
 TEST(calibrate, without_a_gpu_it_says_so_and_writes_nothing) {

@@ -77,8 +77,8 @@ static const session_t sessions[] = {
                {"compare --strategy paddle --host-jitter often x.csv", "--host-jitter often"},
                {"compare --strategy paddle --smallest=1 x.csv", "--smallest takes no value"},
                {"replay --strategy paddle --strategy strata x.csv", "--strategy is given twice"},
-               {"compare --strategy paddle --device cpu x.csv", "\"cpu\" is no device; write gpu, gpu:0 to gpu:15, sim, sim:"},
-               {"compare --strategy paddle --device sim missing.csv", "missing.csv: the file cannot be read: No such file"}}},
+               {"compare --strategy paddle --device cpu x.csv", "\"cpu\" is not a device; write gpu, gpu:0 to gpu:15, sim, sim:"},
+               {"compare --strategy paddle --device sim missing.csv", "missing.csv: cannot read the file: No such file"}}},
     {"refuses_wrong_traces",
      .files = {{"wrong.csv", "op,id,size,stream,time_us\nfree,1,0,0,0\n"},
                {"pools.csv", "op,id,size,stream,time_us,pool\npool_end,,0,0,0,3\n"}},
@@ -228,7 +228,8 @@ TEST(command, a_wrong_trace_is_told_before_json_that_cannot_be_written) {
 /* Nobody waits for the end of a pipe to tell it. */
 TEST(command, json_that_cannot_be_written_is_told_while_a_pipe_is_read) {
     ran_t ran = run_line(
-        "{ echo op,id,size,stream,time_us; sleep 1; echo free,2,,0,0; } | strata replay --json nowhere/figures.json --strategy system /dev/stdin");
+        "{ echo op,id,size,stream,time_us; sleep 1; echo free,2,,0,0; } | strata replay --json nowhere/figures.json --strategy "
+        "system /dev/stdin");
     EXPECT_EQ(ran.exit_status, 1);
     EXPECT_CONTAINS(ran.errors, "nowhere/figures.json cannot be written");
     EXPECT_TRUE(strstr(ran.errors, "stdin") == NULL);

@@ -74,5 +74,5 @@ TEST(hostile_command, directives_without_end) {
 TEST(hostile_command, a_scalar_of_a_gibibyte) {
     if (*STRATA_SANITIZERS) TEST_SKIP("sanitizers take terabytes of address space");
     expect_refused("{ printf 'strategy: '; yes xxxxxxxx | tr -d '\\n' | head -c 1073741824; } |", "/dev/stdin",
-                   "this is larger than 1 MiB");
+                   "the file is larger than 1 MiB");
 }

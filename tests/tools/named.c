@@ -24,18 +24,22 @@ static const session_t sessions[] = {
      .runs =
          {{"explain more.yaml --set pools.weights.auto_growth.chunk_size=32MiB", 0,
            .out =
-               {"\npools.weights, a pool: stacks of its own; the layers are the place's in managed, host  [more.yaml:4:3]\n",
-                "\npools.weights.gpu, outermost first\n  retry: {timeout: 0}: added, because the stack has none  [default]\n  stream_safe: waits on the host: added, because no layer handles borrows  [default]\n  auto_growth: cache of scope stream, one instance for each stream  "
+               {"\npools.weights, a pool with its own stacks; the place's layers serve managed, host  [more.yaml:4:3]\n",
+                "\npools.weights.gpu, outermost first\n  retry: {timeout: 0}: added, because the stack has none  [default]\n  "
+                "stream_safe: waits on the host: added, because no layer handles borrows  [default]\n  "
+                "auto_growth: cache of scope stream, one instance for each stream  "
                 "[pooled.yaml:3:13]\n    chunk_size               32MiB        --set\n",
-                "\npools.weights.pinned, outermost first; one stack serves all streams\n  retry: {timeout: 0}: added, because the stack has none  [default]\n  stream_safe: waits on the host: added, because no layer handles borrows  [default]\n  buffered: ",
-                "\npools.cache, a pool: stacks of its own; the layers are the place's in gpu, managed, pinned, host  ",
-                "\nstreams.copy*, streams of such a name: stacks of their own; "}},
+                "\npools.weights.pinned, outermost first; one stack serves all streams\n  retry: {timeout: 0}: added, because "
+                "the stack has none  [default]\n  stream_safe: waits on the host: added, because no layer handles borrows  [default]\n  buffered: ",
+                "\npools.cache, a pool with its own stacks; the place's layers serve gpu, managed, pinned, host  ",
+                "\nstreams.copy*, streams with a matching name, with their own stacks; "}},
           {"STRATA_SET='streams.copy*.buffered.reuse_below=1' -- explain more.yaml", 0,
            .out = {"    reuse_below              1            STRATA_SET\n"}},
           {"STRATA_SET='graph.auto_growth.chunk_size=4MiB' -- explain more.yaml", 0,
-           .out =
-               {"\ngraph.gpu, outermost first\n  retry: {timeout: 0}: added, because the stack has none  [default]\n  stream_safe: waits on the host: added, because no layer handles borrows  [default]\n  auto_growth: cache of scope stream, one instance for each stream  "
-                "[pooled.yaml:6:17]\n    chunk_size               4MiB         STRATA_SET\n"}},
+           .out = {"\ngraph.gpu, outermost first\n  retry: {timeout: 0}: added, because the stack has none  [default]\n  "
+                   "stream_safe: waits on the host: added, because no layer handles borrows  [default]\n  "
+                   "auto_growth: cache of scope stream, one instance for each stream  "
+                   "[pooled.yaml:6:17]\n    chunk_size               4MiB         STRATA_SET\n"}},
           {"explain more.yaml --set pools.wieghts.auto_growth.chunk_size=1", 2,
            .errors = {"write pools.weights.auto_growth.chunk_size"}}},
      .prepare = write_strategies},

@@ -35,7 +35,7 @@ static const session_t sessions[] = {
      .prepare = write_files},
     {"torture_prints_every_step_of_a_third",
      .runs = {{"torture --programs 2 --seed 3 --strategy paddle --strategy strata --strategy system --thin 3 --steps 1", 0,
-               .out = {"program 0 under paddle\n0 ", "program 1 under system\n0 ", "\nend time ", "\nverdict nothing is wrong, "},
+               .out = {"program 0 under paddle\n0 ", "program 1 under system\n0 ", "\nend time ", "\nverdict no fault, "},
                .lacks = {"under strata\n"}}}},
 };
 

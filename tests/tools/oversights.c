@@ -15,11 +15,11 @@ static const session_t sessions[] = {
      .runs = {{"replay --device sim --strategy strata paddle", 0, .out = {NULL}}}},
     {"a_preset_in_the_place_of_a_file",
      .wrong = {{"check strata", "strata is a preset, not a file; strata explain strata shows it"},
-               {"check nobody", "nobody: the file cannot be read"}}},
+               {"check nobody", "nobody: cannot read the file"}}},
     {"a_key_outside_of_its_string",
-     .wrong =
-         {{"import pytorch max_split_size_mb=128",
-           "<pytorch>:1:1: max_split_size_mb is a key of a string, and its value comes after a colon; write max_split_size_mb:VALUE"}}},
+     .wrong = {{"import pytorch max_split_size_mb=128",
+                "<pytorch>:1:1: max_split_size_mb is a key of a string and needs its value after a colon; write "
+                "max_split_size_mb:VALUE"}}},
     {"a_device_that_is_not_there", .files = {{"t.csv", "op,id,size,stream,time_us\nalloc,1,100,0,0\n"}},
      .runs = {{"compare --device gpu:15 --strategy strata t.csv", 2,
                .errors = {"strata: --device gpu:15: ", "; write --device sim:h100 to simulate one\n"}}}},
@@ -100,8 +100,8 @@ TEST(oversights, two_settings_that_fight_cost_memory_since_2_10) {
     static const char *const versions[] = {"2.8", "2.9", "2.10", "2.11"};
     for (int i = 0; i < 4; i++) {
         ran_t ran = run_well("import --as-of %s pytorch expandable_segments:True,max_split_size_mb:128", versions[i]);
-        EXPECT_CONTAINS(ran.errors,
-                        i < 2 ? "max_split_size_mb:128 is ignored" : "max_split_size_mb:128 fights expandable_segments:True");
+        EXPECT_CONTAINS(ran.errors, i < 2 ? "max_split_size_mb:128 is ignored"
+                                          : "max_split_size_mb:128 conflicts with expandable_segments:True");
         write_text("fighting.yaml", ran.out);
         ran = run_well("stats --device sim:h100 --strategy fighting.yaml --at end rounds.csv");
         EXPECT_CONTAINS(ran.out, i < 2 ? "  peak_reserved_bytes                      320.0 MiB"

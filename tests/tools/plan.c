@@ -203,7 +203,9 @@ TEST(plan_command, knows_who_borrows) {
 static const session_t sessions[] = {
     {"sets_a_plan_beside_the_planners", .files = {{"given.csv", "id,lower,upper,size,offset\na,0,2,64,64\nb,2,4,64,0\n"}},
      .runs = {{"plan given.csv --compare --time 10ms", 0,
-               .out = {"\ngreedy                 64   1.0000     yes      1", "\ngiven                 128   2.0000      no      1",
+               .out = {"\ngreedy                 64   1.0000     yes      1",
+                       "\ngiven                 128   2.0000      no    "
+                       "  1",
                        "\ngiven             1          1          0               64\n"}},
               {"plan given.csv --planner exact", 0, .out = {"peak         128 bytes"}}}},
     {"refuses_what_it_cannot_use",
@@ -223,9 +225,9 @@ static const session_t sessions[] = {
                {"plan two.csv -o two.csv", "is also the input"},
                {"plan two.csv --compare --draw", "--compare only prints tables"},
                {"plan clash.csv", "what is fixed is no plan: buffers 0 and 1 share bytes"},
-               {"plan bad.json", "bad.json:1: a buffer has \"lower\", \"upper\", \"size\" and \"offset\""},
-               {"plan none.json", "no plan; write what strata plan -o writes"},
-               {"plan nowhere.csv", "nowhere.csv: the file cannot be read"}}},
+               {"plan bad.json", "bad.json:1: a buffer needs \"lower\", \"upper\", \"size\" and \"offset\""},
+               {"plan none.json", "no plan; use a file from strata plan -o"},
+               {"plan nowhere.csv", "nowhere.csv: cannot read the file"}}},
 };
 
 TEST_EACH(plan_command, prints, session_t, sessions) { expect_session(row); }

@@ -90,7 +90,8 @@ TEST(shards, runs_are_merged_as_they_are) {
 /* Lists with the same name are concatenated. A file without such a list, or with an empty one, adds nothing. */
 TEST(shards, other_lists_are_joined) {
     write_text("a.json", "{\"schema\": 1, \"provenance\": [{\"a\": [1, 2]}], \"errors\": [ ], \"runs\": [" RUN("t", "x") "]}");
-    write_text("b.json", "{\"schema\": 1, \"runs\": [" RUN("u", "x") "], \"verdicts\": [\n3 ], \"provenance\": [\n{\"b\": 1},4]}");
+    write_text("b.json", "{\"schema\": 1, \"runs\": [" RUN("u", "x") "], \"verdicts\": [\n3 ], \"provenance\": [\n{\"b\": "
+                                                                     "1},4]}");
     write_text("c.json", JSON(RUN("v", "x")));
     ran_t ran = run_well("merge a.json c.json b.json");
     EXPECT_STREQ(ran.out, "{\"schema\": 1, \"provenance\": [{\"a\": [1, 2]},\n{\"b\": 1},4],\n\"verdicts\": [3],\n\"runs\": [" RUN(
@@ -107,7 +108,7 @@ static void expect_merge_refused(const char *text, const char *error) {
 
 TEST(shards, what_is_no_comparison_is_refused) {
     expect_merge_refused("", "wrong.json:1: not JSON");
-    expect_merge_refused("nothing", "wrong.json:1: a value is wanted here");
+    expect_merge_refused("nothing", "wrong.json:1: expected a value");
     expect_merge_refused("[]", "wrong.json:1: no \"schema\": 1");
     expect_merge_refused("{\"runs\": []}", "no \"schema\": 1");
     expect_merge_refused("{\n\"schema\": 2}", "wrong.json:2: unknown schema; this version reads 1");
@@ -116,19 +117,19 @@ TEST(shards, what_is_no_comparison_is_refused) {
     expect_merge_refused("{\"schema\": 1, \"runs\": [" RUN("t", "x") ",\n\n{\"label\": \"x\"}]}",
                          "wrong.json:3: the run has no trace or no label");
     expect_merge_refused("{\"schema\": 1, \"runs\": []} x", "more text after the end");
-    expect_merge_refused("{\"schema\": 1 \"runs\": []}", "a comma or the end is wanted here");
-    expect_merge_refused("{\"schema\" 1}", "a colon is wanted here");
-    expect_merge_refused("{schema: 1}", "a string is wanted here");
+    expect_merge_refused("{\"schema\": 1 \"runs\": []}", "expected a comma or the end");
+    expect_merge_refused("{\"schema\" 1}", "expected a colon");
+    expect_merge_refused("{schema: 1}", "expected a string");
     expect_merge_refused("{\"schema\": 1, \"runs\": [],\n\"provenance\": 3}",
                          "wrong.json:2: provenance, errors and verdicts must be arrays");
-    expect_merge_refused("{\"schema\": 1, \"a\": 01}", "a comma or the end is wanted here");
-    expect_merge_refused("{\"schema\": 1.}", "a number that does not end");
-    expect_merge_refused("{\"schema\": 1, \"a\": \"\\x\"}", "no such escape");
-    expect_merge_refused("{\"schema\": 1, \"a\": \"", "the string does not end");
-    expect_merge_refused("[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[", "too deep");
+    expect_merge_refused("{\"schema\": 1, \"a\": 01}", "expected a comma or the end");
+    expect_merge_refused("{\"schema\": 1.}", "incomplete number");
+    expect_merge_refused("{\"schema\": 1, \"a\": \"\\x\"}", "invalid escape");
+    expect_merge_refused("{\"schema\": 1, \"a\": \"", "unterminated string");
+    expect_merge_refused("[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[", "nested too deep");
     ran_t ran = run_command("merge missing.json");
     EXPECT_EQ(ran.exit_status, 2);
-    EXPECT_CONTAINS(ran.errors, "missing.json: the file cannot be read: No such file");
+    EXPECT_CONTAINS(ran.errors, "missing.json: cannot read the file: No such file");
     ran = run_command("merge");
     EXPECT_EQ(ran.exit_status, 2);
     ran = run_command("merge --shard 1 a.json");

@@ -22,7 +22,7 @@ static const session_t sessions[] = {
     /* Only where hundreds of blocks come and go in one cache does it show: the long program, the last of twenty. */
     {"finds_a_cache_that_loses_every_61st_block",
      .runs = {{"torture --first 19 --programs 1 --layers " MODULES "/loses_61st.so", 1,
-               .out = {"failed: program 19 under segregated_fit: at the end a device has not everything back\n",
+               .out = {"failed: program 19 under segregated_fit: not all memory went back to a device\n",
                        " runs: 122 operations\n"}}, /* 61 blocks served and freed */
               {"torture --programs 19 --layers " MODULES "/loses_61st.so", 0, .out = {NULL}},
               {"torture --programs 1 --length 1000 --layers " MODULES "/segregated_fit.so", 0, .out = {NULL}}}},

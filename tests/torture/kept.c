@@ -50,7 +50,7 @@ TEST(torture_kept, an_event_pinned_memory_and_addresses_are_missed) {
         torture_free(&o.world, 0, STRATA_TORTURE_NO_STREAM, true, false);
         const torture_verdict_t *verdict = opened_verdict(&o);
         EXPECT_EQ(verdict->fault, TORTURE_FAULT_LEFT);
-        snprintf(text, sizeof text, "after the facade's end device 0 lacks %s", lacking[i]);
+        snprintf(text, sizeof text, "after the facade was closed device 0 lacks %s", lacking[i]);
         EXPECT_STREQ(verdict->text, text);
     }
 }

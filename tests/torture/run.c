@@ -52,7 +52,7 @@ TEST(torture_run, says_what_is_wrong) {
     char report[200], cut[20];
     EXPECT_OK(strata_layers_register(&type, 1, true));
     EXPECT_STATUS(STRATA_E_CORRUPT, run_ops(strategy, lent, 4, report, sizeof report));
-    EXPECT_CONTAINS(report, "at the end a device has not everything back: ");
+    EXPECT_CONTAINS(report, "not all memory went back to a device: ");
     EXPECT_STATUS(STRATA_E_CORRUPT, run_ops(strategy, lent, 4, cut, sizeof cut));
     EXPECT_EQ(strlen(cut), sizeof cut - 1);
     EXPECT_STATUS(STRATA_E_CORRUPT, run_ops(strategy, lent, 4, NULL, 0));
@@ -65,15 +65,15 @@ static void expect_refused(strata_torture_op_t op, const char *what) {
 
 TEST(torture_run, refuses_what_there_is_not) {
     char report[100];
-    expect_refused((strata_torture_op_t){.kind = STRATA_TORTURE_KINDS}, "operation 0 names a kind that is none");
-    expect_refused((strata_torture_op_t){.place = STRATA_TORTURE_PLACES}, "a place");
-    expect_refused((strata_torture_op_t){.stream = STRATA_TORTURE_NO_STREAM + 1}, "a stream");
-    expect_refused((strata_torture_op_t){.how = STRATA_TORTURE_COVERS}, "a way to free");
-    expect_refused((strata_torture_op_t){.count = STRATA_TORTURE_NAMED + 1}, "more blocks");
+    expect_refused((strata_torture_op_t){.kind = STRATA_TORTURE_KINDS}, "operation 0 names an unknown kind");
+    expect_refused((strata_torture_op_t){.place = STRATA_TORTURE_PLACES}, "an unknown place");
+    expect_refused((strata_torture_op_t){.stream = STRATA_TORTURE_NO_STREAM + 1}, "an unknown stream");
+    expect_refused((strata_torture_op_t){.how = STRATA_TORTURE_COVERS}, "an unknown way to free");
+    expect_refused((strata_torture_op_t){.count = STRATA_TORTURE_NAMED + 1}, "too many blocks");
     expect_refused((strata_torture_op_t){.kind = STRATA_TORTURE_ALLOCATE}, "no block to serve");
     expect_refused((strata_torture_op_t){.count = 1, .blocks = {STRATA_TORTURE_BLOCKS}}, "too large");
-    expect_refused((strata_torture_op_t){.graph = STRATA_TORTURE_GRAPHS}, "a graph of a number that is too large");
-    expect_refused((strata_torture_op_t){.pool = STRATA_TORTURE_POOLS}, "a pool of a number that is too large");
+    expect_refused((strata_torture_op_t){.graph = STRATA_TORTURE_GRAPHS}, "a graph number that is too large");
+    expect_refused((strata_torture_op_t){.pool = STRATA_TORTURE_POOLS}, "a pool number that is too large");
     EXPECT_STATUS(STRATA_E_STRATEGY, run_ops("stack: [no_such_layer]\n", NULL, 0, report, sizeof report));
     EXPECT_STATUS(STRATA_E_INVALID, run_ops(NULL, NULL, 0, report, sizeof report));
     EXPECT_STATUS(STRATA_E_INVALID, run_ops(STACK, NULL, 1, report, sizeof report));

@@ -11,7 +11,7 @@
 #define HEADER          "op,id,size,stream,time_us\n"
 #define NAMED           "op,id,size,stream,time_us,device,other,stream_name\n"
 #define WIDE            "op,id,size,stream,time_us,device,place,pool,align,thread,tag,dur_us,other\n"
-#define CARRIAGE_RETURN "a carriage return stands in the line; end lines with LF or CRLF"
+#define CARRIAGE_RETURN "the line contains a carriage return; end lines with LF or CRLF"
 
 /* Loads a file. Its error must begin with "path:line:column: " and hold `part`. `text` is printed if it does not. */
 static void expect_refused(const char *path, unsigned line, unsigned column, const char *part, const char *text) {
@@ -194,7 +194,7 @@ TEST(trace, refuses_sums_that_overflow) {
 
 TEST(trace, refuses_zero_bytes_and_long_lines) {
     static const char with_zero[] = HEADER "alloc,1,8\0,0,0\n";
-    expect_refused(write_file("zero.csv", with_zero, sizeof with_zero - 1), 2, 10, "a zero byte stands in the line", with_zero);
+    expect_refused(write_file("zero.csv", with_zero, sizeof with_zero - 1), 2, 10, "the line contains a zero byte", with_zero);
     size_t huge = 3 << 20;
     char *text CLOSED_BY(text_gone) = malloc(huge);
     ASSERT_TRUE(text);
@@ -258,7 +258,7 @@ TEST(trace, refuses_damaged_gzip) {
 TEST(trace, says_what_cannot_be_read) {
     strata_trace_t *trace = NULL;
     EXPECT_SAYS(STRATA_E_IO, strata_trace_load("/nonexistent/x.csv", &trace),
-                "/nonexistent/x.csv: the file cannot be read: No such file");
+                "/nonexistent/x.csv: cannot read the file: No such file");
     EXPECT_STATUS(STRATA_E_IO, strata_trace_load("/", &trace));
     EXPECT_EQ(trace, NULL);
 }

@@ -74,7 +74,7 @@ static strata_status_t fill(strata_input_t *input) {
     z->next_in = input->in;
     ssize_t got;
     do { got = read(input->file, input->in + z->avail_in, BUFFER_BYTES - z->avail_in); } while (got < 0 && errno == EINTR);
-    if (got < 0) return strata_fail(STRATA_E_IO, 0, "the file cannot be read: %s", strerror(errno));
+    if (got < 0) return strata_fail(STRATA_E_IO, 0, "cannot read the file: %s", strerror(errno));
     input->file_end = got == 0;
     z->avail_in += (uInt)got;
     return STRATA_OK;
@@ -90,7 +90,7 @@ static strata_status_t start(strata_input_t *input) {
     input->started = true;
     if (z->avail_in < 2 || input->in[0] != 0x1f || input->in[1] != 0x8b) return STRATA_OK;
     if (inflateInit2(z, MAX_WBITS + 16) != Z_OK)
-        return strata_fail(STRATA_E_HOST_MEMORY, 0, "the host has no memory to unpack gzip");
+        return strata_fail(STRATA_E_HOST_MEMORY, 0, "out of host memory while unpacking gzip");
     input->gzip = input->member_open = true;
     return STRATA_OK;
 }
@@ -118,7 +118,7 @@ static strata_status_t inflate_some(strata_input_t *input) {
     case Z_OK:
     case Z_BUF_ERROR: return STRATA_OK;
     case Z_STREAM_END: input->member_open = false; return STRATA_OK;
-    case Z_MEM_ERROR: return strata_fail(STRATA_E_HOST_MEMORY, 0, "the host has no memory to unpack gzip");
+    case Z_MEM_ERROR: return strata_fail(STRATA_E_HOST_MEMORY, 0, "out of host memory while unpacking gzip");
     default:
         input->damaged = true;
         return strata_fail(STRATA_E_FORMAT, 0, "the gzip data is damaged (%s); copy the file again, or check it with gzip -t",
@@ -211,7 +211,7 @@ strata_status_t strata_input_rest(strata_input_t *input, size_t most, char **byt
         const char *piece;
         status = strata_input_read(input, &piece, &got);
         if (status == STRATA_OK && got > most - length)
-            status = strata_fail(STRATA_E_LIMIT, 0, "the file has more than %zu bytes, the most that are read", most);
+            status = strata_fail(STRATA_E_LIMIT, 0, "the file has more than %zu bytes, the maximum", most);
         if (status == STRATA_OK && length + got >= capacity) {
             capacity = capacity * 2 + got + 1;
             char *grown = strata_host_resize(all, capacity, 1);

@@ -74,7 +74,7 @@ static strata_status_t append(strata_lines_t *lines, size_t *length, size_t coun
     const char *zero = memchr(lines->bytes, '\0', count);
     if (zero)
         return strata_lines_wrong(lines, column_at(lines, *length) + characters(lines->bytes, (size_t)(zero - lines->bytes)),
-                                  "a zero byte stands in the line; a trace is text");
+                                  "the line contains a zero byte; a trace is text");
     if (count > sizeof lines->text - 1 - *length)
         return strata_lines_wrong(lines, STRATA_TRACE_LINE_BYTES, "the line is longer than %zu bytes; write shorter rows",
                                   sizeof lines->text - 1);
@@ -123,7 +123,7 @@ strata_status_t strata_lines_next(strata_lines_t *lines, bool *end) {
     const char *stray = memchr(lines->text, '\r', length);
     if (!stray) return STRATA_OK;
     return strata_lines_wrong(lines, column_at(lines, (size_t)(stray - lines->text)),
-                              "a carriage return stands in the line; end lines with LF or CRLF");
+                              "the line contains a carriage return; end lines with LF or CRLF");
 }
 
 bool strata_lines_cut_off(const strata_lines_t *lines, strata_status_t status) {

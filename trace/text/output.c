@@ -118,7 +118,7 @@ static strata_status_t open_direct(strata_output_t *output) {
     output->file = above_standard(open(output->path, O_WRONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK));
     int flags = output->file < 0 ? -1 : fcntl(output->file, F_GETFL);
     if (flags < 0 || fcntl(output->file, F_SETFL, flags & ~O_NONBLOCK) != 0)
-        return fail(output, errno == ENXIO ? "nobody reads the pipe" : strerror(errno));
+        return fail(output, errno == ENXIO ? "the pipe has no reader" : strerror(errno));
     return STRATA_OK;
 }
 
@@ -129,7 +129,7 @@ static strata_status_t open_path(strata_output_t *output) {
     if (lstat(output->path, &named) != 0) return open_beside(output, NULL);
     if (S_ISREG(named.st_mode)) return open_beside(output, &named);
     if (stat(output->path, &meant) == 0 && (S_ISFIFO(meant.st_mode) || S_ISCHR(meant.st_mode))) return open_direct(output);
-    if (S_ISLNK(named.st_mode)) return fail(output, "it is a symbolic link; write the name of the file that it leads to");
+    if (S_ISLNK(named.st_mode)) return fail(output, "it is a symbolic link; write the name of its target");
     return fail(output, S_ISDIR(named.st_mode) ? strerror(EISDIR) : "it is neither a file nor a pipe nor a character device");
 }
 
@@ -149,7 +149,7 @@ strata_status_t strata_output_open(const char *path, strata_output_t **output) {
         made->deflate.zalloc = zlib_new;
         made->deflate.zfree = zlib_delete;
         made->gzip = deflateInit2(&made->deflate, 6, Z_DEFLATED, MAX_WBITS + 16, 8, Z_DEFAULT_STRATEGY) == Z_OK;
-        if (!made->gzip) status = strata_fail(STRATA_E_HOST_MEMORY, 0, "the host has no memory to pack gzip");
+        if (!made->gzip) status = strata_fail(STRATA_E_HOST_MEMORY, 0, "out of host memory while compressing gzip");
     }
     if (status != STRATA_OK) {
         output_delete(made);
@@ -178,7 +178,7 @@ static strata_status_t pack(strata_output_t *output, int flush) {
     do {
         z->next_out = output->packed;
         z->avail_out = BUFFER_BYTES;
-        if (deflate(z, flush) == Z_STREAM_ERROR) return fail(output, "it cannot be packed");
+        if (deflate(z, flush) == Z_STREAM_ERROR) return fail(output, "compression failed");
         strata_status_t status = to_file(output, output->packed, BUFFER_BYTES - z->avail_out);
         if (status != STRATA_OK) return status;
     } while (z->avail_out == 0);
@@ -222,7 +222,7 @@ strata_status_t strata_output_print(strata_output_t *output, const char *format,
 static strata_status_t end_member(strata_output_t *output) {
     flush(output, true);
     if (output->status == STRATA_OK && output->gzip && deflateReset(&output->deflate) != Z_OK)
-        output->status = fail(output, "it cannot be packed");
+        output->status = fail(output, "compression failed");
     return output->status;
 }
 
@@ -240,7 +240,7 @@ strata_status_t strata_output_copy(strata_output_t *output, const char *path) {
     strata_input_t *input;
     strata_output_t *to;
     if (output->standard || output->direct)
-        return strata_fail(STRATA_E_UNSUPPORTED, 0, "what was written into a pipe or device cannot be copied");
+        return strata_fail(STRATA_E_UNSUPPORTED, 0, "output to a pipe or device cannot be copied");
     strata_status_t status = end_member(output);
     if (status == STRATA_OK) status = strata_input_open(output->beside, &input);
     if (status != STRATA_OK) return status;

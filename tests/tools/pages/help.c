@@ -70,8 +70,8 @@ static const session_t sessions[] = {
      .runs = {{"torture -h", 0, .out = {"[--programs N]", "\n  --programs N ", "[--strategy NAME|FILE]..."}},
               {"stats -h", 0, .out = {" --strategy NAME|FILE [--set PATH=VALUE]..."}}}},
     {"a_value_that_looks_like_it_is_a_value",
-     .wrong = {{"compare --strategy paddle --label -h missing.csv", "missing.csv: the file cannot be read"},
-               {"A=b -- check -- -h", "-h: the file cannot be read"}}},
+     .wrong = {{"compare --strategy paddle --label -h missing.csv", "missing.csv: cannot read the file"},
+               {"A=b -- check -- -h", "-h: cannot read the file"}}},
     {"an_unknown_option_is_told_the_nearest_in_every_command",
      .wrong = {{"torture --program 2", "strata torture: unknown option --program; did you mean --programs; see strata help torture"},
                {"merge --jsn x", "unknown option --jsn; did you mean --json"},
@@ -103,7 +103,7 @@ static const session_t sessions[] = {
                {"torture --seed=99999999999999999999", "--seed 99999999999999999999: write a number from"},
                {"torture --seed=1x", "--seed 1x: write a number from"},
                {"layers --markdown=1", "--markdown takes no value"},
-               {"check -", "-: the file cannot be read"}}}, /* a dash alone is no option */
+               {"check -", "-: cannot read the file"}}}, /* a dash alone is no option */
     {"the_short_explanation_has_what_differs_from_the_defaults",
      .files = {{"said.yaml", "stack:\n  - stream_safe\n  - auto_growth: {chunk_size: 2MiB, order: address}\n  - system\n"}},
      .runs = {{"explain said.yaml --short --set stream_safe.event=use", 0,
