@@ -117,8 +117,7 @@ static void set_up(strata_stack_t *stack, strata_group_t *group, strata_lock_ran
     stack->visitors = 0;
     stack->gone = NULL;
     stack->told = stack->stranded = stack->left = false;
-    stack->waited_at = stack->late_at = stack->earned_at = stack->earned_ns = 0;
-    stack->deeper = 0;
+    stack->wait_history = (strata_wait_history_t){0};
     stack->inside = 0;
     begin_figures(stack);
     stack->lock.rank = rank;

@@ -35,13 +35,16 @@ static bool is_more_than_needed(const strata_stack_t *stack, const strata_reclai
 
 /* Returns how many times the growth must be pending before the stack may wait. The lock of the cache's
  * stack is held. */
-static uint64_t depth_of(const strata_stack_t *stack, const strata_reclaim_t *says) { return says->depth + stack->deeper; }
+static uint64_t depth_of(const strata_wait_history_t *history, const strata_reclaim_t *says) {
+    return says->depth + history->extra_depth;
+}
 
 /* Returns whether a wait ended so late that the GPU may have run out of work. That is the case if less than
  * the request is still pending. It is also the case if the last sleep exceeded half of the time that the
  * remaining blocks take, by the time between two waits. The lock of the cache's stack is held. */
-static bool was_late(const strata_patience_t *patience, const strata_stack_t *stack, const strata_reclaim_t *says, size_t size) {
-    uint64_t depth = depth_of(stack, says), last = stack->waited_at;
+static bool was_late(const strata_patience_t *patience, const strata_wait_history_t *history, const strata_reclaim_t *says,
+                     size_t size) {
+    uint64_t depth = depth_of(history, says), last = history->last_wait_at;
     if (patience->left_bytes < size) return true;
     /* Another thread's wait may have ended later. */
     if (depth < 2 || last == 0 || last > patience->waited_at) return false;
@@ -50,14 +53,14 @@ static bool was_late(const strata_patience_t *patience, const strata_stack_t *st
 
 /* A single late wait is ignored: it costs less than memory that is held permanently. The lock of the
  * cache's stack is held. */
-static void learn(const strata_patience_t *patience, strata_stack_t *stack, const strata_reclaim_t *says, size_t size) {
+static void learn(const strata_patience_t *patience, strata_wait_history_t *history, const strata_reclaim_t *says, size_t size) {
     if (patience->waited_at == 0) return;
-    if (was_late(patience, stack, says, size)) {
-        bool again = stack->late_at > 0 && patience->waited_at - stack->late_at < LATE_AGAIN_NS;
-        if (again && depth_of(stack, says) < says->deepest) stack->deeper++;
-        stack->late_at = patience->waited_at;
+    if (was_late(patience, history, says, size)) {
+        bool again = history->last_late_at > 0 && patience->waited_at - history->last_late_at < LATE_AGAIN_NS;
+        if (again && depth_of(history, says) < says->deepest) history->extra_depth++;
+        history->last_late_at = patience->waited_at;
     }
-    stack->waited_at = patience->waited_at;
+    history->last_wait_at = patience->waited_at;
 }
 
 /* Records a wait that gave memory. */
@@ -85,16 +88,16 @@ static bool wait_for_pending(strata_patience_t *patience, strata_stack_t *stack,
 /* Returns how long the host may wait with less work ahead, or 0 if it must not. The budget grows by
  * 1/SHALLOW_PARTS of elapsed time and never exceeds one timeout. Stacks with late waits do not wait like
  * this. The lock of the cache's stack is held. */
-static uint64_t shallow_wait(strata_stack_t *stack, const strata_reclaim_t *says, uint64_t now) {
-    uint64_t since = stack->earned_at > 0 && now > stack->earned_at ? now - stack->earned_at : 0;
-    stack->earned_ns = strata_min(stack->earned_ns + since / SHALLOW_PARTS, says->timeout);
-    stack->earned_at = now;
-    return stack->deeper > 0 || stack->earned_ns < SHALLOW_LEAST_NS ? 0 : stack->earned_ns;
+static uint64_t shallow_wait(strata_wait_history_t *history, const strata_reclaim_t *says, uint64_t now) {
+    uint64_t since = history->budget_at > 0 && now > history->budget_at ? now - history->budget_at : 0;
+    history->budget_ns = strata_min(history->budget_ns + since / SHALLOW_PARTS, says->timeout);
+    history->budget_at = now;
+    return history->extra_depth > 0 || history->budget_ns < SHALLOW_LEAST_NS ? 0 : history->budget_ns;
 }
 
 /* Deducts a wait from the budget. The lock of the cache's stack is held. */
-static void spend(strata_stack_t *stack, strata_clock_t *clock, uint64_t began) {
-    stack->earned_ns -= strata_min(stack->earned_ns, clock->now(clock) - began);
+static void spend(strata_wait_history_t *history, strata_clock_t *clock, uint64_t began) {
+    history->budget_ns -= strata_min(history->budget_ns, clock->now(clock) - began);
 }
 
 /* The lock of the cache's stack is held, and released during the wait. */
@@ -114,20 +117,21 @@ bool strata_patience_waited(strata_patience_t *patience, const strata_layer_t *c
                             const strata_growth_asked_t *growth) {
     strata_call_t *call = request->call;
     strata_stack_t *stack = cache->stack;
+    strata_wait_history_t *history = &stack->wait_history;
     const strata_outcome_t *outcome = strata_outcome_of(request);
     const strata_reclaim_t *says = outcome ? outcome->reclaim : NULL;
     strata_clock_t *clock = stack->domain->device->clock;
     uint64_t ahead, on_the_way = stack->figures.deferred_bytes, now = clock->now(clock);
     /* Other threads wait for a chunk that a cache above requested, so such a request does not wait. */
     bool may = says && says->patience && !(request->flags & STRATA_NO_RETRY) && call->purpose != STRATA_FOR_CHUNK;
-    if (!may || __builtin_mul_overflow(depth_of(stack, says), growth->bytes, &ahead)) return false;
+    if (!may || __builtin_mul_overflow(depth_of(history, says), growth->bytes, &ahead)) return false;
     bool deep = on_the_way >= ahead;
-    uint64_t timeout = deep ? says->timeout : shallow_wait(stack, says, now);
+    uint64_t timeout = deep ? says->timeout : shallow_wait(history, says, now);
     patience->waited_at = 0;
     bool comes = on_the_way > 0 && on_the_way + growth->idle >= growth->bytes;
     bool waits = comes && (deep || (timeout > 0 && growth->idle < growth->bytes));
     bool again = waits && wait_open(patience, cache, request, growth, timeout);
-    if (deep) learn(patience, stack, says, request->size);
-    if (waits && !deep) spend(stack, clock, now);
+    if (deep) learn(patience, history, says, request->size);
+    if (waits && !deep) spend(history, clock, now);
     return again;
 }

@@ -20,6 +20,7 @@
 
 #include <stdalign.h>
 
+#include "allocation/stack/features.h"
 #include "allocation/stack/plan.h"
 #include "allocation/tables/directory.h"
 #include "allocation/tables/nodes.h"
@@ -136,10 +137,7 @@ struct strata_stack {
     bool stranded; /* orphans only: the end of a borrower's work is unknown, so the memory must never be reused. Guarded by the
                       lock */
     bool left; /* its stream's thread was seen to have exited; used only while building stacks */
-    uint64_t waited_at; /* when patience's last wait gave memory, by the device's clock; 0 if never. Guarded by the lock */
-    uint64_t late_at; /* the same for the last wait that ended late */
-    uint64_t earned_at, earned_ns; /* budget of waits with less work ahead than `depth`, at that time. Guarded by the lock */
-    uint32_t deeper; /* blocks that patience has added to its `depth`. Guarded by the lock */
+    strata_wait_history_t wait_history;
     strata_went_t went; /* guarded by the lock */
     strata_handle_t quiet; /* the event that the last look for idleness recorded on its stream, or NULL. Guarded by the lock */
     uint32_t inside; /* calls in progress in its layers, during which it must not be destroyed. Guarded by the lock */

@@ -240,8 +240,8 @@ TEST_EACH(facade_patience, a_budget_is_at_most_one_timeout, budget_t, budgets) {
     strata_stream_t owner = rig_stream(&rig), borrower = rig_stream(&rig);
     EXPECT_OK(strata_free(rig.s, rig_allocate(&rig, owner, 5 * MIB).ref));
     strata_stack_t *stack = rig_stack(&rig, owner);
-    stack->earned_ns = row->earned;
-    stack->earned_at = row->quiet ? strata_sim_now(rig.world) : 0; /* 0: no time counts before the request */
+    stack->wait_history.budget_ns = row->earned;
+    stack->wait_history.budget_at = row->quiet ? strata_sim_now(rig.world) : 0; /* 0: no time counts before the request */
     rig_pass(&rig, row->quiet);
     (void)rig_leave_waiting(&rig, owner, borrower, 5 * MIB, 1000 * ms);
     uint64_t began = strata_sim_now(rig.world);
@@ -250,7 +250,7 @@ TEST_EACH(facade_patience, a_budget_is_at_most_one_timeout, budget_t, budgets) {
     EXPECT_GE(waited, row->waits);
     EXPECT_LT(waited, row->waits + 2 * ms);
     /* The wait has used it up. */
-    if (row->waits) EXPECT_LT(stack->earned_ns, ms);
+    if (row->waits) EXPECT_LT(stack->wait_history.budget_ns, ms);
     began = strata_sim_now(rig.world);
     strata_block_t second = rig_allocate(&rig, owner, 5 * MIB);
     if (row->waits) EXPECT_LT(strata_sim_now(rig.world), began + 2 * ms);
