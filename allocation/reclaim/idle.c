@@ -110,8 +110,8 @@ static bool mark(strata_stack_t *stack) {
     strata_stack_take(stack);
     if (status == STRATA_OK && has_stream(stack)) {
         status = strata_domain_refuse_captured(domain, stack->stream);
-        if (status == STRATA_OK && !stack->quiet) stack->quiet = strata_events_take(&domain->events);
-        if (status == STRATA_OK && stack->quiet) status = strata_domain_record_event(domain, stack->quiet, stack->stream);
+        if (status == STRATA_OK && !stack->idle.event) stack->idle.event = strata_events_take(&domain->events);
+        if (status == STRATA_OK && stack->idle.event) status = strata_domain_record_event(domain, stack->idle.event, stack->stream);
     }
     strata_unlock(&stack->lock);
     return status == STRATA_OK;
@@ -119,7 +119,7 @@ static bool mark(strata_stack_t *stack) {
 
 static bool is_quiet(strata_stack_t *stack) {
     strata_stack_take(stack);
-    bool quiet = !stack->quiet || strata_device_event_query(stack->domain->device, stack->quiet) == STRATA_OK;
+    bool quiet = !stack->idle.event || strata_device_event_query(stack->domain->device, stack->idle.event) == STRATA_OK;
     strata_unlock(&stack->lock);
     return quiet;
 }
@@ -132,14 +132,14 @@ static bool is_quiet(strata_stack_t *stack) {
 static void note_before(strata_group_t *group) {
     STRATA_DOMAIN_EACH_OF(group->domain, group, stack) {
         strata_stack_take(stack);
-        strata_went_t *went = &stack->went;
-        went->before = 0;
+        strata_trimmed_t *trimmed = &stack->idle.trimmed;
+        trimmed->idle_before = 0;
         STRATA_EACH_OWN_LAYER(stack, layer) {
             bool cache = layer->type->gives & STRATA_TRAIT_SUB_ALLOCATES && layer->type->idle_bytes;
             uint64_t idle = cache && stack->open ? layer->type->idle_bytes(layer) : 0;
-            if (idle <= went->before) continue;
-            went->before = idle;
-            went->layer = layer->number;
+            if (idle <= trimmed->idle_before) continue;
+            trimmed->idle_before = idle;
+            trimmed->layer = layer->number;
         }
         strata_unlock(&stack->lock);
     }
@@ -148,23 +148,24 @@ static void note_before(strata_group_t *group) {
 /* Memory that was not requested again since the last release counts half: an occasional small burst must
  * not displace the large one. The amount never exceeds the bytes that the peak of live memory would need,
  * with a share for holes. */
-static void note_what_went(strata_stack_t *stack, uint64_t swing) {
+static void note_trimmed(strata_stack_t *stack, uint64_t swing) {
     strata_stack_take(stack);
-    strata_went_t *went = &stack->went;
-    strata_layer_t *layer = went->before > 0 && stack->open ? stack->layers[went->layer] : NULL;
+    strata_trimmed_t *trimmed = &stack->idle.trimmed;
+    strata_layer_t *layer = trimmed->idle_before > 0 && stack->open ? stack->layers[trimmed->layer] : NULL;
     bool moves = layer && layer->type->needs & STRATA_TRAIT_HANDLE_SOURCE;
     uint64_t after = layer ? layer->type->idle_bytes(layer) : 0, most = swing + swing / (moves ? HOLES_OF_HANDLES : HOLES);
-    if (went->before > after) {
-        bool had = went->left > 0;
-        went->all = went->left = strata_min(went->before - after + went->left / 2, most - strata_min(most, after));
-        if (had != (went->left > 0)) atomic_fetch_add(&stack->group->recalls, had ? UINT32_MAX : 1);
+    if (trimmed->idle_before > after) {
+        bool had = trimmed->to_recall > 0;
+        trimmed->bytes = trimmed->to_recall = strata_min(trimmed->idle_before - after + trimmed->to_recall / 2,
+                                                         most - strata_min(most, after));
+        if (had != (trimmed->to_recall > 0)) atomic_fetch_add(&stack->group->recalls, had ? UINT32_MAX : 1);
     }
     strata_unlock(&stack->lock);
 }
 
 static void note_after(strata_group_t *group) {
     uint64_t all = swing_in(group);
-    STRATA_DOMAIN_EACH_OF(group->domain, group, stack) note_what_went(stack, stack->is_shared ? all : swing_of(stack));
+    STRATA_DOMAIN_EACH_OF(group->domain, group, stack) note_trimmed(stack, stack->is_shared ? all : swing_of(stack));
 }
 
 /* Returns the bytes that are freed and still in use. */

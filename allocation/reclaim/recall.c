@@ -16,23 +16,22 @@ enum { PIECES = 16 };
 
 static uint64_t take_step(strata_stack_t *stack, uint64_t grown, strata_layer_t **layer, uint64_t *piece) {
     strata_stack_take(stack);
-    strata_went_t *went = &stack->went;
-    uint64_t step = strata_min(went->left, strata_max(went->all / FIRST, went->all - went->left));
+    strata_trimmed_t *trimmed = &stack->idle.trimmed;
+    uint64_t step = strata_min(trimmed->to_recall, strata_max(trimmed->bytes / FIRST, trimmed->bytes - trimmed->to_recall));
     if (!stack->open) step = 0;
-    if (step > 0) *layer = stack->layers[went->layer];
-    *piece = strata_max(strata_round_down(went->all / PIECES, PIECE_UNIT), PIECE_LEAST);
-    uint64_t come = strata_min(went->left, strata_max(step, grown));
-    went->left -= step > 0 ? come : 0;
-    if (step > 0 && went->left == 0) atomic_fetch_sub(&stack->group->recalls, 1);
+    if (step > 0) *layer = stack->layers[trimmed->layer];
+    *piece = strata_max(strata_round_down(trimmed->bytes / PIECES, PIECE_UNIT), PIECE_LEAST);
+    uint64_t come = strata_min(trimmed->to_recall, strata_max(step, grown));
+    trimmed->to_recall -= step > 0 ? come : 0;
+    if (step > 0 && trimmed->to_recall == 0) atomic_fetch_sub(&stack->group->recalls, 1);
     strata_unlock(&stack->lock);
     return grown < step ? step : 0;
 }
 
 void strata_idle_end(strata_stack_t *stack) {
-    if (stack->went.left > 0) atomic_fetch_sub(&stack->group->recalls, 1);
-    stack->went = (strata_went_t){0};
-    if (stack->quiet) strata_events_give(&stack->domain->events, stack->quiet);
-    stack->quiet = NULL;
+    if (stack->idle.trimmed.to_recall > 0) atomic_fetch_sub(&stack->group->recalls, 1);
+    if (stack->idle.event) strata_events_give(&stack->domain->events, stack->idle.event);
+    stack->idle = (strata_idle_release_t){0};
 }
 
 typedef struct counts {

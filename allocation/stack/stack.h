@@ -59,13 +59,6 @@ typedef struct strata_direct strata_direct_t;
 typedef struct strata_magazines strata_magazines_t;
 typedef uint64_t strata_stack_handle_t;
 
-/* Memory that idleness released from a stack (allocation/reclaim/idle.h). */
-typedef struct strata_went {
-    uint64_t all, left; /* bytes released, and the part that is still to be recalled */
-    uint64_t before; /* idle bytes of the layer before the release */
-    uint8_t layer; /* number of the cache through which they are recalled */
-} strata_went_t;
-
 /* A stream that used blocks of another stream's stack. */
 enum { STRATA_MET = 4, STRATA_MET_CHAINS = 512 };
 typedef struct strata_met {
@@ -138,8 +131,7 @@ struct strata_stack {
                       lock */
     bool left; /* its stream's thread was seen to have exited; used only while building stacks */
     strata_wait_history_t wait_history;
-    strata_went_t went; /* guarded by the lock */
-    strata_handle_t quiet; /* the event that the last look for idleness recorded on its stream, or NULL. Guarded by the lock */
+    strata_idle_release_t idle;
     uint32_t inside; /* calls in progress in its layers, during which it must not be destroyed. Guarded by the lock */
     uint32_t limbo; /* freed blocks that other processes still use; guarded by the lock */
     strata_record_notes_t *record_notes; /* by slot; NULL until a record has a note or a second owner. Guarded by the lock */
