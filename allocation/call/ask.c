@@ -46,7 +46,7 @@ uint64_t strata_stack_trim(strata_stack_t *stack, uint64_t keep) {
  * it. */
 static void poll_gone(strata_stack_t *stack, strata_pending_t *pending) {
     strata_stack_take(stack);
-    strata_handle_t gone = stack->gone;
+    strata_handle_t gone = stack->forgotten.last_event;
     uint64_t at = gone ? strata_device_event_ready_at(stack->domain->device, gone) : 0;
     strata_unlock(&stack->lock);
     if (!gone) return;
@@ -60,7 +60,7 @@ static void poll_gone(strata_stack_t *stack, strata_pending_t *pending) {
 }
 
 void strata_stack_poll(strata_stack_t *stack, strata_pending_t *pending) {
-    if (stack->orphan) poll_gone(stack, pending);
+    if (stack->forgotten.orphan) poll_gone(stack, pending);
     STRATA_EACH_OWN_LAYER(stack, layer) {
         if (!layer->type->poll) continue;
         strata_call_t call = {.stack = stack};
@@ -127,11 +127,12 @@ bool strata_stack_set_frontier(strata_stack_t *stack, uint64_t count) {
 
 bool strata_stack_has_passed(strata_stack_t *stack) {
     strata_stack_take(stack);
-    if (stack->gone && strata_device_event_query(stack->domain->device, stack->gone) == STRATA_OK) {
-        strata_events_give(&stack->domain->events, stack->gone);
-        stack->gone = NULL;
+    strata_forgotten_t *forgotten = &stack->forgotten;
+    if (forgotten->last_event && strata_device_event_query(stack->domain->device, forgotten->last_event) == STRATA_OK) {
+        strata_events_give(&stack->domain->events, forgotten->last_event);
+        forgotten->last_event = NULL;
     }
-    bool passed = stack->gone == NULL && stack->told && !stack->stranded;
+    bool passed = strata_forgotten_is_over(forgotten);
     strata_unlock(&stack->lock);
     return passed;
 }

@@ -104,7 +104,7 @@ static void wait_for_guest(strata_call_t *call) {
     strata_opened_t opened = strata_call_unlock(call);
     if (!strata_domain_wait_for(call->stack->domain, call->stream)) {
         strata_stack_take(call->stack);
-        call->stack->stranded = true;
+        call->stack->forgotten.borrower_unknown = true;
         strata_unlock(&call->stack->lock);
     }
     strata_call_lock(call, opened);
@@ -113,7 +113,7 @@ static void wait_for_guest(strata_call_t *call) {
 /* Handles a record that is freed because a layer above failed. It never had a ref to end. A layer that
  * keeps or defers it must not see it as a caller's block. */
 static void undo(strata_call_t *call, strata_record_t *record) {
-    if (call->stack->orphan) wait_for_guest(call);
+    if (call->stack->forgotten.orphan) wait_for_guest(call);
     set_state(call, record, STRATA_RECORD_DEFERRED);
 }
 

@@ -153,7 +153,7 @@ bool strata_layer_owner(const strata_layer_t *self, strata_stream_t *stream) {
     STRATA_REFUSE_NULL_AS(self, "self", false);
     const strata_stack_t *stack = self->stack;
     uint64_t thread = stack->stream == STRATA_STREAM_PER_THREAD ? strata_threads_self() : 0;
-    if (stack->is_shared || stack->ownerless || stack->orphan || stack->thread != thread) return false;
+    if (stack->is_shared || stack->ownerless || stack->forgotten.orphan || stack->thread != thread) return false;
     *stream = stack->stream;
     return true;
 }

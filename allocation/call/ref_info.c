@@ -27,7 +27,7 @@ void strata_ref_info_of(strata_ref_t ref, strata_ref_info_t *info) {
                                     .place = home->domain->place,
                                     .stream = home->stream,
                                     .owned = !home->ownerless && !home->is_shared,
-                                    .orphan = home->orphan};
+                                    .orphan = home->forgotten.orphan};
         tell_allocation(home, ref, info);
     }
     strata_unlock(&home->lock);

@@ -31,7 +31,7 @@ static strata_status_t borrow_served(strata_stack_t *server, strata_record_t *re
     strata_stack_take(server);
     call.held[0] = server;
     /* An earlier borrower whose completion cannot be observed may still use this block. */
-    strata_status_t status = server->stranded ? STRATA_E_DEVICE : strata_record_borrow(&call, record, stream);
+    strata_status_t status = server->forgotten.borrower_unknown ? STRATA_E_DEVICE : strata_record_borrow(&call, record, stream);
     (void)strata_call_unlock(&call);
     if (status == STRATA_OK || status == STRATA_E_UNSUPPORTED) return STRATA_OK;
     strata_below_undo(record, &call);
@@ -69,7 +69,7 @@ static bool serve_from_orphan(serving_t *serving, strata_stack_t *orphan) {
 
 static bool serve_from_orphans(serving_t *serving) {
     strata_domain_t *domain = serving->stack->domain;
-    if (serving->stack->orphan) return false; /* its stream was forgotten during the call, so it borrows no more */
+    if (serving->stack->forgotten.orphan) return false; /* its stream was forgotten during the call, so it borrows no more */
     for (strata_stack_t *stack = NULL; (stack = strata_domain_next_orphan(domain, stack)) != NULL;) {
         /* Layers of another group, especially of a pool, may hold memory that this group must not use. */
         if (stack->group != serving->stack->group || stack->group->graph || stack->of_thread != serving->stack->of_thread) continue;
@@ -98,7 +98,7 @@ static bool serve_from_pools(serving_t *serving) {
     uint32_t refuse_early = STRATA_NO_GROW | STRATA_NO_RETRY;
     if (own->group->pool != 0 || own->ownerless || serving->request->flags & refuse_early) return false;
     STRATA_DOMAIN_EACH(own->domain, stack) {
-        bool same = !stack->is_shared && !stack->orphan && stack->stream == own->stream && stack->thread == own->thread &&
+        bool same = !stack->is_shared && !stack->forgotten.orphan && stack->stream == own->stream && stack->thread == own->thread &&
                     stack->of_thread == own->of_thread;
         bool lends = stack->group->lends && !stack->group->graph && !strata_group_is_paused(stack->group) &&
                      stack->group->plan->alignment >= serving->request->alignment;

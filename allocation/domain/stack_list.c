@@ -72,7 +72,7 @@ void strata_stack_list_orphan(strata_domain_t *domain, strata_stack_t *stack) {
     }
     if (younger && younger->at > stack->at) older = younger->prev_orphan;
     unchain(domain, stack);
-    stack->orphan = true;
+    stack->forgotten.orphan = true;
     domain->orphans++;
     stack->prev_orphan = older;
     stack->next_orphan = *after(domain, older);
@@ -101,7 +101,7 @@ strata_status_t strata_stack_list_room(strata_domain_t *domain) {
     domain->streams = chains + larger;
     domain->stack_capacity = larger;
     for (strata_stack_t *stack = domain->first_stack; stack; stack = stack->next_of_all)
-        if (!stack->orphan) chain(domain, stack);
+        if (!stack->forgotten.orphan) chain(domain, stack);
     strata_unlock(&domain->lock);
     strata_host_delete(old);
     return STRATA_OK;
@@ -185,7 +185,7 @@ static void end_all_met(strata_domain_t *domain, strata_stack_t *stack) {
 void strata_domain_meet(strata_stack_t *stack, strata_stream_t stream) {
     strata_domain_t *domain = stack->domain;
     bool forgettable = stream != NULL && stream != STRATA_STREAM_LEGACY && stream != STRATA_STREAM_PER_THREAD;
-    bool own = stream == stack->stream && !stack->orphan;
+    bool own = stream == stack->stream && !stack->forgotten.orphan;
     bool known = atomic_load_explicit(&stack->met_many, memory_order_relaxed) ||
                  atomic_load_explicit(&stack->last_met, memory_order_relaxed) == stream;
     if (!forgettable || own || known) return;
@@ -246,7 +246,7 @@ void strata_stack_list_add(strata_domain_t *domain, strata_stack_t *stack) {
 }
 
 void strata_stack_list_remove(strata_domain_t *domain, strata_stack_t *stack) {
-    if (stack->orphan) drop_orphan(domain, stack);
+    if (stack->forgotten.orphan) drop_orphan(domain, stack);
     else unchain(domain, stack);
     end_all_met(domain, stack);
     leave_group(stack->group, stack);
@@ -256,7 +256,7 @@ void strata_stack_list_remove(strata_domain_t *domain, strata_stack_t *stack) {
 
 static void chain_group(strata_domain_t *domain, const strata_group_t *group, void (*change)(strata_domain_t *, strata_stack_t *)) {
     for (strata_stack_t *stack = group->first_stack; stack; stack = stack->next_of_group)
-        if (!stack->orphan) change(domain, stack);
+        if (!stack->forgotten.orphan) change(domain, stack);
 }
 
 void strata_stack_list_renumber(strata_domain_t *domain, strata_group_t *group, uint64_t pool) {

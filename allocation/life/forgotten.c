@@ -72,11 +72,11 @@ static void sweep_threads(strata_domain_t *domain) {
 
 /* Two threads that forget one stream at the same time may both call this. Either event follows all earlier
  * work, and one observable completion is enough. */
-static void note_gone(strata_stack_t *stack, strata_handle_t event, bool told) {
+static void note_gone(strata_stack_t *stack, strata_handle_t event, bool known) {
     strata_stack_take(stack);
-    strata_handle_t spare = event ? stack->gone : NULL;
-    if (event) stack->gone = event;
-    stack->told = stack->told || told;
+    strata_handle_t spare = event ? stack->forgotten.last_event : NULL;
+    if (event) stack->forgotten.last_event = event;
+    stack->forgotten.completion_known = stack->forgotten.completion_known || known;
     strata_unlock(&stack->lock);
     if (spare) strata_events_give(&stack->domain->events, spare);
 }
@@ -106,7 +106,7 @@ static strata_stack_t *visit(strata_domain_t *domain, strata_stream_t stream, st
 
 static void make_orphan(strata_domain_t *domain, strata_stack_t *stack) {
     strata_lock(&domain->lock);
-    if (!stack->orphan) {
+    if (!stack->forgotten.orphan) {
         strata_stack_unname(stack);
         strata_stack_list_orphan(domain, stack);
     }
@@ -136,7 +136,7 @@ void strata_domain_forget_stream(strata_domain_t *domain, strata_stream_t stream
 
 void strata_domain_orphan_group(strata_domain_t *domain, const strata_group_t *group) {
     STRATA_DOMAIN_EACH_OF(domain, group, stack) {
-        if (stack->is_shared || stack->orphan) continue;
+        if (stack->is_shared || stack->forgotten.orphan) continue;
         note_gone(stack, NULL, true);
         make_orphan(domain, stack);
     }
@@ -149,8 +149,8 @@ void strata_domain_orphan_group(strata_domain_t *domain, const strata_group_t *g
 static bool choose_left(strata_domain_t *domain) {
     bool any = false;
     STRATA_DOMAIN_EACH(domain, stack) {
-        if (stack->thread == 0 || stack->orphan || strata_threads_is_alive(stack->thread)) continue;
-        stack->left = any = true;
+        if (stack->thread == 0 || stack->forgotten.orphan || strata_threads_is_alive(stack->thread)) continue;
+        stack->forgotten.thread_exited = any = true;
     }
     return any;
 }
@@ -169,7 +169,7 @@ void strata_domain_forget_dead_threads(strata_domain_t *domain) {
         if (is_left(left)) (void)strata_stack_release(left);
     if (choose_left(domain) && !strata_domain_wait_for_all(domain)) return;
     STRATA_DOMAIN_EACH(domain, stack) {
-        if (!stack->left || stack->orphan) continue;
+        if (!stack->forgotten.thread_exited || stack->forgotten.orphan) continue;
         note_gone(stack, NULL, true);
         make_orphan(domain, stack);
         (void)strata_stack_release(stack);

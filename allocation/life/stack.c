@@ -113,10 +113,10 @@ static void set_up(strata_stack_t *stack, strata_group_t *group, strata_lock_ran
     stack->next_of_chain = stack->next_of_stream = stack->next_orphan = stack->prev_orphan = NULL;
     stack->carried = 0;
     stack->thread_shared = NULL;
-    stack->orphan = false;
+    stack->forgotten.orphan = false;
+    stack->forgotten.completion_known = stack->forgotten.borrower_unknown = stack->forgotten.thread_exited = false;
+    stack->forgotten.last_event = NULL;
     stack->visitors = 0;
-    stack->gone = NULL;
-    stack->told = stack->stranded = stack->left = false;
     stack->wait_history = (strata_wait_history_t){0};
     stack->inside = 0;
     begin_figures(stack);
@@ -350,8 +350,8 @@ void strata_stack_destroy(strata_stack_t *stack) {
     strata_stack_t *home = atomic_load(&stack->home);
     strata_stack_lock(stack);
     strata_idle_end(stack);
-    if (stack->gone) strata_events_give(&stack->domain->events, stack->gone);
-    stack->gone = NULL;
+    if (stack->forgotten.last_event) strata_events_give(&stack->domain->events, stack->forgotten.last_event);
+    stack->forgotten.last_event = NULL;
     uint32_t next = strata_slab_next_generation(&stack->slab);
     stack->facade = 0;
     stack->hit = NULL;

@@ -99,7 +99,7 @@ static bool each_concerned(strata_group_t *group, each_stack_fn ask) {
 
 /* Another thread's own default stream cannot be named here. The work of a forgotten stream already has an event. */
 static bool has_stream(const strata_stack_t *stack) {
-    return stack->open && !stack->is_shared && !stack->ownerless && !stack->orphan && stack->thread == 0;
+    return stack->open && !stack->is_shared && !stack->ownerless && !stack->forgotten.orphan && stack->thread == 0;
 }
 
 /* Records an event after all work submitted to the stack's stream. The event is queried later; on an idle

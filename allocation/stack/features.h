@@ -4,6 +4,8 @@
 #ifndef STRATA_ALLOCATION_FEATURES_H
 #define STRATA_ALLOCATION_FEATURES_H
 
+#include <stdatomic.h>
+
 #include "platform/device.h"
 
 /* The waits of patience (docs/recovery.md), by the device's clock. Owned by reclaim/patience.c, guarded by
@@ -27,5 +29,22 @@ typedef struct strata_idle_release {
     strata_trimmed_t trimmed;
     strata_handle_t event; /* recorded on its stream by the last look for idleness, or NULL */
 } strata_idle_release_t;
+
+/* A stack whose stream was forgotten, or whose group has ended: it serves no more requests, and its memory
+ * goes to other streams once the work of its own is done. Owned by life/forgotten.c, and by call/call.c for
+ * `borrower_unknown`. Guarded by the stack's lock, except where a comment gives another rule. */
+typedef struct strata_forgotten {
+    _Atomic bool orphan; /* changed under the domain's lock */
+    bool completion_known; /* orphans only. If false, no event and no wait shows when the stream's work is done, and the memory must
+                              never be reused */
+    bool borrower_unknown; /* orphans only. If true, the end of a borrower's work is unknown, with the same consequence */
+    bool thread_exited; /* its stream's thread was seen to have exited; used only while building stacks */
+    strata_handle_t last_event; /* orphans only: follows all work of the stream. NULL if that is done, provided completion_known */
+} strata_forgotten_t;
+
+/* Returns whether all work that used the memory of an orphan is known to be done. The stack's lock is held. */
+static inline bool strata_forgotten_is_over(const strata_forgotten_t *orphan) {
+    return orphan->last_event == NULL && orphan->completion_known && !orphan->borrower_unknown;
+}
 
 #endif

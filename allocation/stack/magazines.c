@@ -189,7 +189,8 @@ static strata_magazine_block_t *room(strata_magazine_t *magazine) {
 /* Returns whether a magazine may keep the block. The stack must have a handle that any thread may use, and no layer above the cache
  * that requests must call. Otherwise its threads would not find the block again. */
 static bool keeps(const strata_stack_t *stack, const strata_record_t *record) {
-    bool open = atomic_load_explicit(&stack->handle, memory_order_relaxed) != 0 && !stack->orphan && stack->only_thread == 0;
+    bool open = atomic_load_explicit(&stack->handle, memory_order_relaxed) != 0 && !stack->forgotten.orphan &&
+                stack->only_thread == 0;
     return open && strata_threads_own && stack->attention_allocate == 0 && record->size <= LARGEST &&
            record->generation < STRATA_GENERATION_LAST - 2 * GENERATIONS;
 }

@@ -123,13 +123,7 @@ struct strata_stack {
     strata_stack_t *next_orphan, *prev_orphan; /* the domain's list of orphans */
     uint32_t carried; /* stacks that use this shared stack of a thread; guarded by the domain's lock */
     uint32_t visitors; /* walks of the domain's list that are at this stack; guarded by the domain's lock */
-    _Atomic bool orphan; /* its stream was forgotten; changed under the domain's lock */
-    strata_handle_t gone; /* orphans only: the event after all work of its stream; NULL if done, provided `told`. Under the lock */
-    bool told; /* orphans only: an event or a wait shows that this work is done. If false, the memory must never be reused.
-                  Guarded by the lock */
-    bool stranded; /* orphans only: the end of a borrower's work is unknown, so the memory must never be reused. Guarded by the
-                      lock */
-    bool left; /* its stream's thread was seen to have exited; used only while building stacks */
+    strata_forgotten_t forgotten;
     strata_wait_history_t wait_history;
     strata_idle_release_t idle;
     uint32_t inside; /* calls in progress in its layers, during which it must not be destroyed. Guarded by the lock */
@@ -199,7 +193,7 @@ strata_stack_handle_t strata_stack_handle_of(strata_stack_t *stack);
 /* Returns whether this stack serves requests of a stream, and of `thread` for the per-thread default stream. The domain's lock is
  * held. */
 static inline bool strata_stack_serves(const strata_stack_t *stack, strata_stream_t stream, uint64_t thread) {
-    return !stack->is_shared && !stack->orphan && stack->stream == stream && stack->thread == thread;
+    return !stack->is_shared && !stack->forgotten.orphan && stack->stream == stream && stack->thread == thread;
 }
 
 /* Returns the stack that a handle names, or NULL if it is stale. It is not destroyed before strata_stack_leave(). Any thread. */

@@ -45,7 +45,8 @@ typedef struct answers {
 static uint64_t ask(const strata_uses_t *uses, const strata_stack_t *owner, uint32_t user) {
     const strata_user_t *borrower = strata_user_at(&uses->users, user);
     uint64_t id = 0;
-    bool named = !owner->orphan && (owner->stream != STRATA_STREAM_PER_THREAD || owner->thread == strata_threads_self()) &&
+    bool named = !owner->forgotten.orphan &&
+                 (owner->stream != STRATA_STREAM_PER_THREAD || owner->thread == strata_threads_self()) &&
                  strata_user_is_nameable(borrower);
     if (!named) return 0;
     strata_status_t status = strata_device_capture_follows(domain_of(uses)->device, owner->stream, borrower->stream, &id);

@@ -14,7 +14,7 @@ static void tell_layer(strata_stack_t *stack, strata_layer_t *layer, strata_laye
                                   .shared = stack->is_shared,
                                   .stream = stack->stream,
                                   .thread = stack->thread ? stack->thread : stack->of_thread,
-                                  .forgotten = stack->orphan,
+                                  .forgotten = stack->forgotten.orphan,
                                   .pool = stack->group->pool};
     for (uint32_t i = 0; i < count; i++) {
         told.name = rows[i].name;

@@ -69,7 +69,7 @@ static void say_stream(strata_text_t *text, strata_stack_t *stack, const char *b
     say_name(text, "name", stack->name);
     say_name(text, "pool", stack->group->pool ? strata_group_name(stack->group, name) : "");
     strata_text_say(text, "\"thread\": %" PRIu64 ", \"forgotten\": %s, ", stack->thread ? stack->thread : stack->of_thread,
-                    stack->orphan ? "true" : "false");
+                    stack->forgotten.orphan ? "true" : "false");
     say_fields(text, &figures);
     say_layers(text, stack);
     strata_text_say(text, "}");

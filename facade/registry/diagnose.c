@@ -142,7 +142,7 @@ static void count_live(const strata_record_t *record, void *context) {
 static bool say_what_it_holds(strata_text_t *text, const strata_facade_t *facade, strata_stack_t *stack, strata_stream_t stream) {
     first_live_t first = {.ref = 0};
     strata_ref_info_t info = {.live = false};
-    if (stack->is_shared || stack->ownerless || stack->orphan || stack->stream != stream) return false;
+    if (stack->is_shared || stack->ownerless || stack->forgotten.orphan || stack->stream != stream) return false;
     strata_stack_walk_live(stack, count_live, &first);
     if (first.ref) strata_ref_info_of(first.ref, &info);
     if (!info.live || info.facade != facade->handle) return false;

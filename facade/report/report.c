@@ -89,7 +89,7 @@ static void say_stack(report_t *r, strata_stack_t *stack, uint32_t *shown, uint3
     if (stack->is_shared) strata_text_say(&r->text, "shared by all streams");
     else strata_text_say(&r->text, "stream %s", strata_pointer_text(stack->stream).text);
     say_whose(&r->text, stack);
-    strata_text_say(&r->text, "%s:", stack->orphan ? " (forgotten)" : "");
+    strata_text_say(&r->text, "%s:", stack->forgotten.orphan ? " (forgotten)" : "");
     if (stack->is_shared) STRATA_SAY_AMOUNTS(&r->text, " reserved %, deferred %", f.reserved_bytes, f.deferred_bytes);
     else
         STRATA_SAY_AMOUNTS(&r->text, " reserved %, allocated %, deferred %", f.reserved_bytes, f.allocated_bytes, f.deferred_bytes);

@@ -94,15 +94,13 @@ static void count_in_chunk(look_t *look, strata_stack_t *stack, strata_layer_t *
     chunk->largest = strata_max(chunk->largest, block->size);
 }
 
-static bool is_over(const strata_stack_t *orphan) { return orphan->gone == NULL && orphan->told && !orphan->stranded; }
-
 /* Returns the reason that follows from the owner of the block's stack. */
 static strata_idle_why_t why_of_stack(const strata_stack_t *asked, const strata_stack_t *stack) {
     if (stack->group != asked->group && atomic_load(&stack->group->pinned)) return STRATA_IDLE_CAPTURED;
     if (stack->group->pool != asked->group->pool) return stack->group->keeps ? STRATA_IDLE_KEPT : STRATA_IDLE_POOL;
     if (stack->of_thread && stack->of_thread != asked->of_thread) return STRATA_IDLE_THREAD;
-    if (stack->orphan && !is_over(stack)) return STRATA_IDLE_ORPHAN;
-    bool shared = stack == asked || stack == asked->thread_shared || stack->is_shared || stack->orphan;
+    if (stack->forgotten.orphan && !strata_forgotten_is_over(&stack->forgotten)) return STRATA_IDLE_ORPHAN;
+    bool shared = stack == asked || stack == asked->thread_shared || stack->is_shared || stack->forgotten.orphan;
     return stack->group == asked->group && shared ? STRATA_IDLE_OWN : STRATA_IDLE_STREAM;
 }
 

@@ -49,7 +49,7 @@ static strata_status_t finish_free(strata_call_t *call, strata_record_t *record,
     strata_graph_pool_t *pool;
     strata_domain_t *domain = call->stack->domain;
     strata_status_t status = captured_into(call, record, stream, &pool);
-    bool unknown = call->stack->orphan && !on_stream && strata_graphs_open(call->stack->domain);
+    bool unknown = call->stack->forgotten.orphan && !on_stream && strata_graphs_open(call->stack->domain);
     if (status == STRATA_OK && unknown) status = strata_graph_pools_own(call, record);
     else if (status != STRATA_E_STALE) status = pool ? strata_graph_pool_own(pool, call, record) : STRATA_OK;
     if (status == STRATA_E_STALE) {
@@ -64,7 +64,9 @@ static strata_status_t finish_free(strata_call_t *call, strata_record_t *record,
     return STRATA_OK;
 }
 
-static strata_stream_t owner_of(const strata_stack_t *stack) { return stack->ownerless || stack->orphan ? NULL : stack->stream; }
+static strata_stream_t owner_of(const strata_stack_t *stack) {
+    return stack->ownerless || stack->forgotten.orphan ? NULL : stack->stream;
+}
 
 strata_status_t strata_free_long_way(strata_t handle, strata_ref_t ref) {
     strata_call_t call;
@@ -84,7 +86,7 @@ static strata_status_t check_stream(strata_t handle, strata_ref_t ref, strata_st
 }
 
 static bool is_owner(const strata_stack_t *stack, strata_stream_t stream) {
-    if (stack->ownerless || stack->orphan) return false;
+    if (stack->ownerless || stack->forgotten.orphan) return false;
     strata_stream_t key = strata_facade_stream_key(stack->domain, stream);
     return key == stack->stream && (key != STRATA_STREAM_PER_THREAD || stack->thread == strata_threads_self());
 }
@@ -251,7 +253,7 @@ strata_status_t strata_stream_of(strata_t handle, strata_ref_t ref, strata_strea
     strata_record_t *record;
     strata_status_t status = strata_facade_find(handle, ref, &call, &record);
     if (status != STRATA_OK) return status;
-    bool owned = !call.stack->ownerless && !call.stack->orphan;
+    bool owned = !call.stack->ownerless && !call.stack->forgotten.orphan;
     strata_stream_t owner = call.stack->stream;
     uint64_t thread = call.stack->thread;
     (void)strata_call_unlock(&call);

@@ -242,7 +242,7 @@ static void free_record(strata_layer_t *base, strata_record_t *record, strata_ca
     self->live--;
     count(self, block, found, &self->zones_written, call);
     /* There is no wait for a stream that is gone, because its stack is destroyed with its last block. */
-    if (o->quarantine == 0 || self->owner_gone || base->stack->orphan) {
+    if (o->quarantine == 0 || self->owner_gone || base->stack->forgotten.orphan) {
         (void)let_go(self, node, call);
         return;
     }

@@ -65,7 +65,7 @@ static const stream_safe_options_t *options_of(const stream_safe_t *self) { retu
 /* Returns whether it is the stack's own stream, which needs no borrow. */
 static bool is_owner(const strata_stack_t *server, strata_stream_t stream) {
     uint64_t thread = stream == STRATA_STREAM_PER_THREAD ? strata_threads_self() : 0;
-    return !server->ownerless && !server->orphan && stream == server->stream && thread == server->thread;
+    return !server->ownerless && !server->forgotten.orphan && stream == server->stream && thread == server->thread;
 }
 
 static strata_status_t note(stream_safe_t *self, strata_record_t *record, strata_stream_t stream, bool owning) {

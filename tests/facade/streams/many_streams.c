@@ -100,7 +100,7 @@ TEST(many_streams, a_walk_keeps_the_order_of_making_when_stacks_end) {
     EXPECT_OK(strata_release(many.rig.s, many.rig.gpu, NULL));
     int at = 0;
     STRATA_DOMAIN_EACH(domain, stack) {
-        EXPECT_FALSE(stack->orphan);
+        EXPECT_FALSE(stack->forgotten.orphan);
         if (stack->is_shared || stack->stream == NULL) continue;
         while (at < STREAMS && at % 3 == 0) at++;
         EXPECT_EQ((uintptr_t)stack->stream, (uintptr_t)many.streams[at++]);

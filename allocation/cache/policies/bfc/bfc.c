@@ -223,7 +223,7 @@ static strata_record_t *take_back(strata_layer_t *base, const strata_block_t *at
     strata_bfc_merge_at(self, &place);
     uint32_t slot = strata_chunks_take_at(&self->chunks, &place);
     if (slot == 0) return NULL;
-    uint32_t user = stack->orphan ? 0 : strata_last_users_of(&self->last, stack->stream);
+    uint32_t user = stack->forgotten.orphan ? 0 : strata_last_users_of(&self->last, stack->stream);
     hand_out(self, bfc_block(self, slot), &(lookup_t){.base = {.size = requested, .user = user}, .server = stack->number});
     base->stack->figures.cache_hits++;
     return bfc_block(self, slot);

@@ -223,7 +223,7 @@ strata_record_t *strata_caching_take_back(strata_layer_t *base, const strata_blo
     if (slot == 0) return NULL;
     strata_record_t *block = caching_block(self, slot);
     block->own_uses = 0;
-    if (caching_ignores_streams(self) && !stack->orphan) strata_caching_begin_use(self, block, stack->stream);
+    if (caching_ignores_streams(self) && !stack->forgotten.orphan) strata_caching_begin_use(self, block, stack->stream);
     strata_block_hand_out(block, requested);
     block->stack = stack->number;
     self->used_bytes += place.size;

@@ -122,7 +122,7 @@ strata_record_t *strata_naive_take_at(strata_layer_t *base, const strata_block_t
     const strata_extent_t place = strata_extent_of(at);
     uint32_t slot = strata_chunks_take_at(&self->chunks, &place);
     if (slot == 0) return NULL;
-    uint32_t user = self->one_user || stack->orphan ? 0 : strata_last_users_of(&self->last, stack->stream);
+    uint32_t user = self->one_user || stack->forgotten.orphan ? 0 : strata_last_users_of(&self->last, stack->stream);
     hand_out(self, naive_block(self, slot), stack->number, requested, user);
     base->stack->figures.cache_hits++;
     return naive_block(self, slot);
