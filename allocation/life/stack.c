@@ -363,9 +363,8 @@ void strata_stack_destroy(strata_stack_t *stack) {
     atomic_store(&stack->direct, &strata_direct_any);
     if (home != stack) strata_unlock(&home->lock);
     strata_slab_destroy(&stack->slab);
-    strata_growing_release(&stack->record_notes_range);
-    stack->record_notes = NULL;
-    stack->record_notes_count = 0;
+    strata_growing_release(&stack->notes.range);
+    stack->notes = (strata_notes_table_t){.entries = NULL};
     strata_layer_t **layers = stack->layers;
     stack->layers = NULL;
     /* The device of this observer may be deleted before the number is used again. */

@@ -7,6 +7,7 @@
 #include <stdatomic.h>
 
 #include "platform/device.h"
+#include "platform/host/growing.h"
 
 /* The waits of patience (docs/recovery.md), by the device's clock. Owned by reclaim/patience.c, guarded by
  * the stack's lock. */
@@ -46,5 +47,14 @@ typedef struct strata_forgotten {
 static inline bool strata_forgotten_is_over(const strata_forgotten_t *orphan) {
     return orphan->last_event == NULL && orphan->completion_known && !orphan->borrower_unknown;
 }
+
+typedef struct strata_record_notes strata_record_notes_t;
+
+/* The table of notes about records. Owned by uses/record_notes.c, guarded by the stack's lock. */
+typedef struct strata_notes_table {
+    strata_record_notes_t *entries; /* by slot; NULL until a record has a note or a second owner */
+    strata_growing_t range; /* contains the entries */
+    uint32_t count; /* slots that have an entry */
+} strata_notes_table_t;
 
 #endif

@@ -52,7 +52,6 @@ static inline bool strata_layer_takes(const strata_layer_type_t *type, strata_no
 /* Reasons why no hit of a stack may serve: the bits of `closed`. */
 enum { STRATA_CLOSED_NO_HIT = 1, STRATA_CLOSED_ABOVE_LIMIT = 2, STRATA_CLOSED_BY_GRAPHS = 4, STRATA_CLOSED_PAUSED = 8 };
 
-typedef struct strata_record_notes strata_record_notes_t;
 typedef struct strata_group strata_group_t;
 typedef struct strata_graph_pool strata_graph_pool_t;
 typedef struct strata_direct strata_direct_t;
@@ -128,9 +127,7 @@ struct strata_stack {
     strata_idle_release_t idle;
     uint32_t inside; /* calls in progress in its layers, during which it must not be destroyed. Guarded by the lock */
     uint32_t limbo; /* freed blocks that other processes still use; guarded by the lock */
-    strata_record_notes_t *record_notes; /* by slot; NULL until a record has a note or a second owner. Guarded by the lock */
-    uint32_t record_notes_count; /* slots that have an entry. Guarded by the lock */
-    strata_growing_t record_notes_range;
+    strata_notes_table_t notes;
     strata_condition_t host_waited; /* signals the end of a call that used a stream's handle with the lock released */
     strata_stack_t *next_of_group, *prev_of_group; /* in creation order; guarded by the domain's lock */
     /* The other streams that used blocks of this stack and are not forgotten; guarded by the domain's `met_lock`. A stack with more

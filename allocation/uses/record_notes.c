@@ -5,13 +5,19 @@
 
 enum { LEAST_ENTRIES = 1024 };
 
+/* The home's lock is held, here and in the next two functions. */
+static bool has_entry(const strata_notes_table_t *table, uint32_t slot) { return slot < table->count; }
+
+static strata_record_notes_t *entry_at(const strata_notes_table_t *table, uint32_t slot) {
+    return has_entry(table, slot) ? &table->entries[slot] : NULL;
+}
+
 static strata_record_notes_t *entry_of(const strata_stack_t *home, const strata_record_t *record) {
-    uint32_t slot = strata_slab_slot(&home->slab, record);
-    return slot < home->record_notes_count ? &home->record_notes[slot] : NULL;
+    return entry_at(&home->notes, strata_slab_slot(&home->slab, record));
 }
 
 const strata_record_notes_t *strata_record_notes_noted(const strata_stack_t *home, uint32_t slot, uint32_t generation) {
-    const strata_record_notes_t *notes = slot < home->record_notes_count ? &home->record_notes[slot] : NULL;
+    const strata_record_notes_t *notes = entry_at(&home->notes, slot);
     return notes && notes->generation == generation ? notes : NULL;
 }
 
@@ -33,12 +39,8 @@ static strata_status_t make_table(strata_stack_t *home) {
                                                     (size_t)STRATA_SLAB_SLOTS * sizeof(strata_record_notes_t));
     if (status != STRATA_OK) return status;
     strata_stack_take(home);
-    bool mine = home->open && !home->record_notes;
-    if (mine) {
-        home->record_notes_range = range;
-        home->record_notes = range.memory;
-        home->record_notes_count = entries_in(&range);
-    }
+    bool mine = home->open && !home->notes.entries;
+    if (mine) home->notes = (strata_notes_table_t){.entries = range.memory, .range = range, .count = entries_in(&range)};
     strata_unlock(&home->lock);
     if (!mine) strata_growing_release(&range);
     return STRATA_OK;
@@ -48,8 +50,8 @@ static strata_status_t make_table(strata_stack_t *home) {
  * stack from ending. No lock is held. */
 static strata_status_t grow_table(strata_stack_t *home, uint32_t slot) {
     strata_stack_take(home);
-    bool made = home->record_notes != NULL;
-    strata_growing_t range = home->record_notes_range;
+    bool made = home->notes.entries != NULL;
+    strata_growing_t range = home->notes.range;
     strata_unlock(&home->lock);
     strata_status_t status = made ? STRATA_OK : make_table(home);
     if (status != STRATA_OK || !made) return status;
@@ -58,13 +60,10 @@ static strata_status_t grow_table(strata_stack_t *home, uint32_t slot) {
         return strata_fail(STRATA_E_LIMIT, 0, "the host has room to share only the first %u blocks of a stack", entries_in(&range));
     status = strata_growing_grow(&range, needed);
     strata_stack_take(home);
-    if (home->record_notes == range.memory) home->record_notes_count = entries_in(&range);
+    if (home->notes.entries == range.memory) home->notes.count = entries_in(&range);
     strata_unlock(&home->lock);
     return status;
 }
-
-/* The home's lock is held. */
-static bool has_entry(const strata_stack_t *home, uint32_t slot) { return slot < home->record_notes_count; }
 
 /* No lock is held. */
 static strata_status_t make_entry(strata_stack_t *home, uint32_t slot) {
@@ -72,7 +71,7 @@ static strata_status_t make_entry(strata_stack_t *home, uint32_t slot) {
     for (bool there = false; !there && status == STRATA_OK;) {
         status = grow_table(home, slot);
         strata_stack_take(home);
-        there = has_entry(home, slot) || !home->open;
+        there = has_entry(&home->notes, slot) || !home->open;
         strata_unlock(&home->lock);
     }
     return status;
@@ -104,7 +103,7 @@ void strata_record_note(strata_record_t *record, const strata_note_t *note) {
     strata_stack_t *server = strata_stack_of(record->stack), *home = strata_stack_of(record->home);
     uint32_t slot = strata_slab_slot(&home->slab, record);
     strata_stack_take(home);
-    bool there = has_entry(home, slot);
+    bool there = has_entry(&home->notes, slot);
     strata_unlock(&home->lock);
     if (!there && make_entry(home, slot) != STRATA_OK) return;
     strata_call_t call = {.stack = server};
@@ -123,7 +122,7 @@ static strata_status_t ensure_entry(strata_call_t *call, const strata_record_t *
     uint32_t generation = record->generation;
     strata_stack_t *entered = enter_home(call, record);
     uint32_t slot = strata_slab_slot(&home->slab, record);
-    bool there = has_entry(home, slot);
+    bool there = has_entry(&home->notes, slot);
     leave_home(entered);
     if (there) return STRATA_OK;
     strata_opened_t opened = strata_call_unlock(call);
