@@ -148,8 +148,9 @@ uint64_t strata_stack_idle_bytes(strata_stack_t *stack) {
 
 bool strata_stack_is_empty(strata_stack_t *stack) {
     strata_stack_lock(stack);
-    bool empty = stack->open && stack->figures.allocations == stack->figures.frees && stack->inside == 0 && stack->limbo == 0 &&
-                 stack->figures.deferred_bytes == 0 && stack->slab.used == 1 + stack->slab.unused + stack->slab.retired;
+    bool empty = stack->open && stack->figures.allocations == stack->figures.frees && stack->holds.calls == 0 &&
+                 stack->holds.sent_blocks == 0 && stack->figures.deferred_bytes == 0 &&
+                 stack->slab.used == 1 + stack->slab.unused + stack->slab.retired;
     strata_stack_unlock(stack);
     return empty;
 }

@@ -46,11 +46,11 @@ void strata_call_leave(strata_call_t *call, const strata_layer_t *layer, bool en
 
 /* The shared stack of all threads lives as long as its domain, so it needs no count. */
 static void change_inside(strata_call_t *call, strata_stack_t *home, uint32_t by) {
-    call->stack->inside += by;
+    call->stack->holds.calls += by;
     if (home == call->stack || !home->of_thread) return;
     bool held = strata_call_holds(call, home);
     if (!held) strata_stack_take(home);
-    home->inside += by;
+    home->holds.calls += by;
     if (!held) strata_unlock(&home->lock);
 }
 

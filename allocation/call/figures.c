@@ -59,7 +59,7 @@ static void reset_stack(strata_stack_t *stack) {
     strata_statistics_t *f = &stack->figures;
     strata_peaks_begin_stack(&stack->domain->peaks, stack);
     f->peak_reserved_bytes = f->reserved_bytes;
-    stack->peak_direct_bytes = stack->direct_bytes;
+    stack->uncached.peak_bytes = stack->uncached.bytes;
     strata_notice_t notice = {.struct_size = sizeof notice, .kind = STRATA_NOTICE_PEAKS};
     STRATA_EACH_OWN_LAYER(stack, layer) strata_layer_notify(layer, &notice, NULL);
     strata_stack_unlock(stack);

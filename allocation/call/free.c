@@ -170,9 +170,9 @@ static void end_ref(const strata_call_t *call, strata_record_t *record) {
 static void enter(strata_call_t *call, strata_record_t *record) {
     strata_stack_t *server = call->stack;
     strata_stack_unbook(server, record);
-    server->direct_bytes -= strata_record_reserved(record);
+    server->uncached.bytes -= strata_record_reserved(record);
     end_ref(call, record);
-    server->inside++;
+    server->holds.calls++;
 }
 
 /* A thread that waits for memory may do so in another stack. */
@@ -182,7 +182,7 @@ static void leave(const strata_call_t *call) {
     strata_stack_lock(server);
     server->figures.host_waits += call->host_waits;
     bool waited_for = server->attention_free & STRATA_ATTENTION_WAITER;
-    server->inside--;
+    server->holds.calls--;
     strata_stack_unlock(server);
     if (waited_for) strata_domain_wake(domain);
 }
@@ -207,7 +207,7 @@ static void finish(strata_call_t *call, strata_record_t *record, strata_sent_mar
     strata_domain_t *domain = call->stack->domain;
     if (strata_sent_keep(call, mark, record, known)) {
         record->attention |= STRATA_ATTENTION_NOTES; /* the record is in limbo */
-        call->stack->limbo++;
+        call->stack->holds.sent_blocks++;
         (void)strata_call_unlock(call);
     } else {
         go_back(call, record, known);
@@ -220,8 +220,8 @@ void strata_record_return(strata_record_t *record, bool known) {
     strata_call_t call = {.stack = strata_stack_of(record->stack)};
     lock_in_order(&call, call.stack);
     record->attention &= (uint16_t)~STRATA_ATTENTION_NOTES;
-    call.stack->limbo--;
-    call.stack->inside++;
+    call.stack->holds.sent_blocks--;
+    call.stack->holds.calls++;
     go_back(&call, record, known);
     leave(&call);
 }

@@ -44,8 +44,8 @@ static void book(strata_record_t *record) {
     strata_stack_t *server = strata_stack_of(record->stack);
     strata_stack_lock(server);
     strata_stack_book(server, record);
-    server->direct_bytes += strata_record_reserved(record);
-    if (server->direct_bytes > server->peak_direct_bytes) server->peak_direct_bytes = server->direct_bytes;
+    server->uncached.bytes += strata_record_reserved(record);
+    if (server->uncached.bytes > server->uncached.peak_bytes) server->uncached.peak_bytes = server->uncached.bytes;
     if (server->directory)
         strata_directory_write(server->directory, record->ptr, record->home,
                                strata_slab_slot(&strata_stack_of(record->home)->slab, record));

@@ -71,7 +71,7 @@ void strata_domain_unlist(strata_domain_t *domain, strata_stack_t *stack) {
 #define ADD_FIELD(name, unit, kind, meaning) stack->group->ended.name += stack->figures.name;
     STRATA_STATISTICS_MAP(ADD_FIELD)
 #undef ADD_FIELD
-    stack->group->ended.peak_reserved_bytes += stack->peak_direct_bytes;
+    stack->group->ended.peak_reserved_bytes += stack->uncached.peak_bytes;
 }
 
 void strata_domain_remove_stack(strata_domain_t *domain, strata_stack_t *stack) {

@@ -41,7 +41,7 @@ strata_status_t strata_domain_refuse_launch(strata_domain_t *domain) {
 static void drain(strata_stack_t *stack) {
     for (;;) {
         strata_stack_take(stack);
-        bool inside = stack->inside > 0;
+        bool inside = stack->holds.calls > 0;
         strata_unlock(&stack->lock);
         if (!inside) return;
         (void)nanosleep(&(struct timespec){.tv_nsec = 50000}, NULL);

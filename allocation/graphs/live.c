@@ -186,7 +186,7 @@ static strata_status_t check_makes(change_t *change) {
     if (!there) status = strata_fail(STRATA_E_STALE, 0, "the stream's stack in the pool was closed");
     while (status == STRATA_OK && change->entered < change->make_count && is_served_by(server, &change->makes[change->entered])) {
         status = check_place(change, server, &change->makes[change->entered], &known);
-        server->inside++;
+        server->holds.calls++;
         change->entered++;
     }
     const strata_slab_t *slab = there ? &server->cache->stack->slab : NULL;

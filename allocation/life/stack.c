@@ -80,7 +80,7 @@ static uint64_t fresh_life(void) { return atomic_fetch_add(&last_life, 1) + 1; }
 
 static void begin_figures(strata_stack_t *stack) {
     memset(&stack->figures, 0, sizeof stack->figures);
-    stack->direct_bytes = stack->peak_direct_bytes = 0;
+    stack->uncached = (strata_uncached_t){0};
     for (int measure = 0; measure < STRATA_MEASURES; measure++) stack->watched[measure] = stack->may[measure] = 0;
     stack->next_measured = NULL;
     stack->measured = false;
@@ -118,7 +118,7 @@ static void set_up(strata_stack_t *stack, strata_group_t *group, strata_lock_ran
     stack->forgotten.last_event = NULL;
     stack->visitors = 0;
     stack->wait_history = (strata_wait_history_t){0};
-    stack->inside = 0;
+    stack->holds.calls = 0;
     begin_figures(stack);
     stack->lock.rank = rank;
     strata_lock_observe(&stack->lock, domain->device->lock_observer);

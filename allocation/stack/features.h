@@ -48,6 +48,18 @@ static inline bool strata_forgotten_is_over(const strata_forgotten_t *orphan) {
     return orphan->last_event == NULL && orphan->completion_known && !orphan->borrower_unknown;
 }
 
+/* What keeps a stack without live blocks from being destroyed. Owned by call/; stack/stack.c and
+ * graphs/live.c also count calls. Guarded by the stack's lock. */
+typedef struct strata_holds {
+    uint32_t calls; /* in progress in its layers */
+    uint32_t sent_blocks; /* freed blocks that other processes still use (domain/sent.h) */
+} strata_holds_t;
+
+/* Live blocks that no cache has split. Owned by call/serve.c and call/free.c, guarded by the stack's lock. */
+typedef struct strata_uncached {
+    uint64_t bytes, peak_bytes; /* they are also reserved bytes */
+} strata_uncached_t;
+
 typedef struct strata_record_notes strata_record_notes_t;
 
 /* The table of notes about records. Owned by uses/record_notes.c, guarded by the stack's lock. */

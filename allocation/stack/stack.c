@@ -22,13 +22,13 @@ strata_stack_t *strata_stack_enter(strata_stack_handle_t handle) {
     if (!stack || handle == 0) return NULL;
     strata_stack_lock(stack);
     bool named = stack->handle == handle;
-    stack->inside += named;
+    stack->holds.calls += named;
     strata_stack_unlock(stack);
     return named ? stack : NULL;
 }
 
 void strata_stack_leave(strata_stack_t *stack) {
     strata_stack_take(stack);
-    stack->inside--;
+    stack->holds.calls--;
     strata_unlock(&stack->lock);
 }

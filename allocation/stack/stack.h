@@ -99,7 +99,7 @@ struct strata_stack {
     uint32_t meetings_more; /* how many more of these it needs than other stacks, because its magazines served too little */
     strata_magazines_t *ready_magazines; /* directly after this struct, in use or not; constant */
     alignas(64) strata_statistics_t figures; /* plain words; strata_word_write() sets live bytes, and caches count reserved bytes */
-    uint64_t direct_bytes, peak_direct_bytes; /* of live blocks that no cache has split; also reserved bytes. Guarded by the lock */
+    strata_uncached_t uncached;
     uint64_t may[STRATA_MEASURES]; /* live bytes up to which other stacks need no look: allocation/domain/peaks.h */
     strata_stack_t *next_measured; /* guarded by the lock of the peaks, like `may` and `measured` */
     bool measured;
@@ -125,8 +125,7 @@ struct strata_stack {
     strata_forgotten_t forgotten;
     strata_wait_history_t wait_history;
     strata_idle_release_t idle;
-    uint32_t inside; /* calls in progress in its layers, during which it must not be destroyed. Guarded by the lock */
-    uint32_t limbo; /* freed blocks that other processes still use; guarded by the lock */
+    strata_holds_t holds;
     strata_notes_table_t notes;
     strata_condition_t host_waited; /* signals the end of a call that used a stream's handle with the lock released */
     strata_stack_t *next_of_group, *prev_of_group; /* in creation order; guarded by the domain's lock */

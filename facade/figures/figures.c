@@ -37,8 +37,8 @@ static void add_group(strata_group_t *group, strata_statistics_t *sum) {
 /* Adds blocks that no cache splits; each of them was requested from the device by itself. */
 static void add_direct(strata_stack_t *stack, strata_statistics_t *sum) {
     strata_stack_take(stack);
-    sum->reserved_bytes += stack->direct_bytes;
-    sum->peak_reserved_bytes += stack->peak_direct_bytes;
+    sum->reserved_bytes += stack->uncached.bytes;
+    sum->peak_reserved_bytes += stack->uncached.peak_bytes;
     strata_unlock(&stack->lock);
 }
 

@@ -86,7 +86,7 @@ TEST_RIG(facade_handles, a_handle_names_its_stack_until_that_is_forgotten, 0, "s
     strata_stack_handle_t handle = handle_of(rig, stream);
     EXPECT_EQ(strata_stack_handle_number(handle), stack->number);
     EXPECT_EQ(strata_stack_enter(handle), stack);
-    EXPECT_EQ(stack->inside, 1);
+    EXPECT_EQ(stack->holds.calls, 1);
     EXPECT_OK(strata_stream_forget(rig->s, rig->gpu, stream));
     EXPECT_TRUE(stack->open); /* a call is inside */
     EXPECT_EQ(strata_stack_enter(handle), NULL);
