@@ -198,7 +198,7 @@ uint64_t strata_record_withdraw(strata_layer_t *self, strata_record_t *record) {
 
 void strata_layer_wants_allocate(strata_layer_t *self, bool wants) {
     STRATA_REFUSE_NULL_AS(self, "self", );
-    if (self->stack->keeps) strata_stack_settle(self->stack);
+    if (self->stack->magazine_use.occupied) strata_stack_settle(self->stack);
     uint16_t *bits = &self->stack->attention_allocate;
     *bits = (uint16_t)(wants ? *bits | self->attention : *bits & ~self->attention);
 }

@@ -27,8 +27,8 @@ static uint64_t *peak_of(strata_stack_t *stack, int measure) {
 
 /* The bound never exceeds the stack's own peak, so that this peak is exact too. */
 static void watch(strata_stack_t *stack, int measure) {
-    uint64_t bound = strata_min(stack->may[measure], *peak_of(stack, measure));
-    atomic_store_explicit(&stack->watched[measure], bound, memory_order_relaxed);
+    uint64_t bound = strata_min(stack->peak_share.allowed[measure], *peak_of(stack, measure));
+    atomic_store_explicit(&stack->peak_bound[measure], bound, memory_order_relaxed);
 }
 
 /* ---- all stacks ---- */
@@ -37,21 +37,21 @@ static void watch(strata_stack_t *stack, int measure) {
  * a bound, and only the new stack's is lifted. */
 static bool join(strata_peaks_t *peaks, strata_stack_t *stack) {
     bool were_free = peaks->crowded;
-    stack->measured = true;
-    stack->next_measured = peaks->first;
+    stack->peak_share.listed = true;
+    stack->peak_share.next = peaks->first;
     peaks->first = stack;
     if (++peaks->count > STRATA_PEAKS_STACKS) peaks->crowded = true;
-    for (int measure = 0; measure < STRATA_MEASURES && were_free; measure++) stack->may[measure] = UINT64_MAX;
+    for (int measure = 0; measure < STRATA_MEASURES && were_free; measure++) stack->peak_share.allowed[measure] = UINT64_MAX;
     return !were_free;
 }
 
-/* Sums up all stacks and sets `may` to the live bytes of each. A stack's own peak is a lower bound for the
- * domain's. */
+/* Sums up all stacks and sets `allowed` to the live bytes of each. A stack's own peak is a lower bound for
+ * the domain's. */
 static uint64_t see(strata_peaks_t *peaks, int measure) {
     uint64_t sum = 0, most = peaks->most[measure];
-    for (strata_stack_t *stack = peaks->first; stack; stack = stack->next_measured) {
-        stack->may[measure] = now_of(stack, measure);
-        sum += stack->may[measure];
+    for (strata_stack_t *stack = peaks->first; stack; stack = stack->peak_share.next) {
+        stack->peak_share.allowed[measure] = now_of(stack, measure);
+        sum += stack->peak_share.allowed[measure];
         most = strata_max(most, *peak_of(stack, measure));
     }
     peaks->most[measure] = strata_max(most, sum);
@@ -65,8 +65,8 @@ static void share_out(strata_peaks_t *peaks, const strata_stack_t *asks, int mea
     uint64_t sum = free ? 0 : see(peaks, measure), most = peaks->most[measure];
     uint64_t left = free ? 0 : most + most / STRATA_PEAKS_PART - sum, own = left / 2;
     uint64_t other = free ? 0 : (left - own) / (peaks->count - 1);
-    for (strata_stack_t *stack = peaks->first; stack; stack = stack->next_measured) {
-        stack->may[measure] = free ? UINT64_MAX : stack->may[measure] + (stack == asks ? own : other);
+    for (strata_stack_t *stack = peaks->first; stack; stack = stack->peak_share.next) {
+        stack->peak_share.allowed[measure] = free ? UINT64_MAX : stack->peak_share.allowed[measure] + (stack == asks ? own : other);
         watch(stack, measure);
     }
 }
@@ -77,13 +77,13 @@ static void share_all(strata_peaks_t *peaks, const strata_stack_t *asks) {
 
 void strata_stack_note_peaks(strata_stack_t *stack) {
     strata_peaks_t *peaks = &stack->domain->peaks;
-    if (stack->keeps) strata_stack_settle(stack);
+    if (stack->magazine_use.occupied) strata_stack_settle(stack);
     strata_lock(&peaks->lock);
-    bool shares = !stack->measured && join(peaks, stack);
+    bool shares = !stack->peak_share.listed && join(peaks, stack);
     for (int measure = 0; measure < STRATA_MEASURES; measure++) {
         uint64_t now = now_of(stack, measure);
         *peak_of(stack, measure) = strata_max(*peak_of(stack, measure), now);
-        shares = shares || now > stack->may[measure];
+        shares = shares || now > stack->peak_share.allowed[measure];
         watch(stack, measure);
     }
     if (shares) share_all(peaks, stack);
@@ -93,12 +93,12 @@ void strata_stack_note_peaks(strata_stack_t *stack) {
 void strata_peaks_leave(strata_peaks_t *peaks, strata_stack_t *stack) {
     strata_lock(&peaks->lock);
     strata_stack_t **link = &peaks->first;
-    while (*link && *link != stack) link = &(*link)->next_measured;
+    while (*link && *link != stack) link = &(*link)->peak_share.next;
     if (*link) {
-        *link = stack->next_measured;
+        *link = stack->peak_share.next;
         peaks->count--;
     }
-    stack->measured = false;
+    stack->peak_share.listed = false;
     for (int measure = 0; measure < STRATA_MEASURES; measure++) {
         peaks->ended[measure] = strata_max(peaks->ended[measure], *peak_of(stack, measure));
         peaks->ended_sum[measure] += *peak_of(stack, measure);
@@ -129,7 +129,7 @@ void strata_peaks_tell(strata_peaks_t *peaks, uint64_t reserved, uint64_t told[S
     strata_lock(&peaks->lock);
     for (int measure = 0; measure < STRATA_MEASURES; measure++) {
         uint64_t now = 0, highest = peaks->ended[measure], sum = peaks->ended_sum[measure];
-        for (strata_stack_t *stack = peaks->first; stack; stack = stack->next_measured) {
+        for (strata_stack_t *stack = peaks->first; stack; stack = stack->peak_share.next) {
             now += now_of(stack, measure);
             highest = strata_max(highest, *peak_of(stack, measure));
             sum += *peak_of(stack, measure);

@@ -1,6 +1,6 @@
 /* The peak of the live bytes in all stacks of a place together.
  *
- * A hit does not look at other stacks. Each stack has a bound (`strata_stack_t.watched`), up to which its
+ * A hit does not look at other stacks. Each stack has a bound (`strata_stack_t.peak_bound`), up to which its
  * live bytes may rise without a look. All bounds together exceed the highest sum seen by at most
  * 1/STRATA_PEAKS_PART. A stack that passes its bound sums up the live bytes of all stacks, which is exact,
  * and shares out the remaining margin again. So a reported peak existed at one moment, and peaks that were
@@ -19,7 +19,7 @@ enum {
 
 /* Arrays are by STRATA_REQUESTED and STRATA_ALLOCATED. */
 typedef struct strata_peaks {
-    strata_lock_t lock; /* a leaf; guards the fields below, `may` of the stacks and their own peaks */
+    strata_lock_t lock; /* a leaf; guards the fields below, the stacks' shares and their own peaks */
     strata_stack_t *first; /* stacks that have served a request */
     uint32_t count;
     bool crowded; /* there have been too many stacks since the peaks began */

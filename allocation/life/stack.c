@@ -65,7 +65,7 @@ static strata_stack_t *stack_struct(uint16_t number) {
     uintptr_t aligned = ((uintptr_t)memory + alignof(strata_stack_t) - 1) & ~(uintptr_t)(alignof(strata_stack_t) - 1);
     stack = (strata_stack_t *)aligned;
     stack->number = number;
-    stack->ready_magazines = (strata_magazines_t *)(stack + 1);
+    stack->magazine_use.storage = (strata_magazines_t *)(stack + 1);
     atomic_store(&stack->home, stack);
     atomic_store(&stack->direct, &strata_direct_any);
     strata_lock_init(&stack->lock, STRATA_RANK_STACK, NULL);
@@ -81,9 +81,8 @@ static uint64_t fresh_life(void) { return atomic_fetch_add(&last_life, 1) + 1; }
 static void begin_figures(strata_stack_t *stack) {
     memset(&stack->figures, 0, sizeof stack->figures);
     stack->uncached = (strata_uncached_t){0};
-    for (int measure = 0; measure < STRATA_MEASURES; measure++) stack->watched[measure] = stack->may[measure] = 0;
-    stack->next_measured = NULL;
-    stack->measured = false;
+    for (int measure = 0; measure < STRATA_MEASURES; measure++) stack->peak_bound[measure] = 0;
+    stack->peak_share = (strata_peak_share_t){0};
 }
 
 /* Sets all fields except the layers and the slab. The lock is held, and the number has no live stack. */

@@ -8,6 +8,7 @@
 
 #include "platform/device.h"
 #include "platform/host/growing.h"
+#include "strata/layer.h"
 
 /* The waits of patience (docs/recovery.md), by the device's clock. Owned by reclaim/patience.c, guarded by
  * the stack's lock. */
@@ -47,6 +48,26 @@ typedef struct strata_forgotten {
 static inline bool strata_forgotten_is_over(const strata_forgotten_t *orphan) {
     return orphan->last_event == NULL && orphan->completion_known && !orphan->borrower_unknown;
 }
+
+typedef struct strata_magazines strata_magazines_t;
+
+/* The use of magazines. Owned by stack/magazines.c, guarded by the stack's lock. */
+typedef struct strata_magazine_use {
+    uint16_t occupied; /* one bit for each magazine that may contain a block */
+    uint32_t contended; /* contended calls since the stack last had magazines */
+    uint32_t extra_contended; /* how many more of these it needs than other stacks, because its magazines served too little */
+    strata_magazines_t *storage; /* directly after the struct of the stack, in use or not; constant */
+} strata_magazine_use_t;
+
+/* The measures of live bytes: those that the program requested, and those of the blocks that serve it. */
+enum { STRATA_REQUESTED, STRATA_ALLOCATED, STRATA_MEASURES };
+
+/* The part in the peaks of a place. Owned by domain/peaks.c, guarded by the lock of the peaks. */
+typedef struct strata_peak_share {
+    uint64_t allowed[STRATA_MEASURES]; /* live bytes up to which other stacks need no look */
+    strata_stack_t *next; /* in the list of stacks that have served a request */
+    bool listed;
+} strata_peak_share_t;
 
 /* What keeps a stack without live blocks from being destroyed. Owned by call/; stack/stack.c and
  * graphs/live.c also count calls. Guarded by the stack's lock. */

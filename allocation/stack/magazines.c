@@ -72,14 +72,14 @@ static __attribute__((noinline)) strata_status_t end(strata_magazine_t *magazine
 static __attribute__((noinline)) strata_status_t allocate_elsewhere(strata_stack_handle_t handle, strata_stack_t *stack,
                                                                     strata_stream_t stream, size_t size, strata_block_t *block,
                                                                     strata_allocate_fn missed) {
-    strata_unlock(&own(stack->ready_magazines)->lock);
+    strata_unlock(&own(stack->magazine_use.storage)->lock);
     return strata_direct_any.allocate(handle, stack, stream, size, block, missed);
 }
 
 /* The lock of the calling thread's magazine is held, and this releases it. */
 static inline STRATA_FORCED strata_status_t serve(strata_stack_handle_t handle, strata_stack_t *stack, strata_stream_t stream,
                                                   size_t size, strata_block_t *block, strata_allocate_fn missed) {
-    strata_magazine_t *magazine = own(stack->ready_magazines);
+    strata_magazine_t *magazine = own(stack->magazine_use.storage);
     strata_magazine_block_t *found = idle_of(magazine, size);
     bool named = atomic_load_explicit(&stack->handle, memory_order_relaxed) == handle;
     if (__builtin_expect(!found || !named, 0)) return allocate_elsewhere(handle, stack, stream, size, block, missed);
@@ -94,14 +94,14 @@ static inline STRATA_FORCED strata_status_t serve(strata_stack_handle_t handle, 
 static __attribute__((noinline)) strata_status_t wait_and_serve(strata_stack_handle_t handle, strata_stack_t *stack,
                                                                 strata_stream_t stream, size_t size, strata_block_t *block,
                                                                 strata_allocate_fn missed) {
-    strata_lock(&own(stack->ready_magazines)->lock);
+    strata_lock(&own(stack->magazine_use.storage)->lock);
     return serve(handle, stack, stream, size, block, missed);
 }
 
 static strata_status_t allocate(strata_stack_handle_t handle, strata_stack_t *stack, strata_stream_t stream, size_t size,
                                 strata_block_t *block, strata_allocate_fn missed) {
     if (__builtin_expect(size - 1 >= STRATA_LARGEST_REQUEST || !block, 0)) return missed(handle, stream, size, block);
-    return __builtin_expect(strata_lock_at_once(&own(stack->ready_magazines)->lock), 1)
+    return __builtin_expect(strata_lock_at_once(&own(stack->magazine_use.storage)->lock), 1)
                ? serve(handle, stack, stream, size, block, missed)
                : wait_and_serve(handle, stack, stream, size, block, missed);
 }
@@ -115,7 +115,7 @@ static inline STRATA_FORCED strata_magazine_block_t *lent_of(strata_magazine_t *
 
 /* `whose` is a handle if `by_handle` is set, and otherwise a facade. */
 static inline STRATA_FORCED bool take_back(uint64_t whose, strata_ref_t ref, strata_stack_t *stack, bool by_handle) {
-    strata_magazine_t *magazine = own(stack->ready_magazines);
+    strata_magazine_t *magazine = own(stack->magazine_use.storage);
     strata_magazine_block_t *block = lent_of(magazine, ref);
     bool named = by_handle ? atomic_load_explicit(&stack->handle, memory_order_relaxed) == whose : block && is_of(stack, whose);
     if (__builtin_expect(!block || !named, 0)) return false;
@@ -125,19 +125,19 @@ static inline STRATA_FORCED bool take_back(uint64_t whose, strata_ref_t ref, str
 
 static __attribute__((noinline)) strata_status_t free_elsewhere(uint64_t whose, strata_ref_t ref, strata_stack_t *stack,
                                                                 strata_free_fn missed) {
-    strata_unlock(&own(stack->ready_magazines)->lock);
+    strata_unlock(&own(stack->magazine_use.storage)->lock);
     return strata_direct_any.free(whose, ref, stack, missed);
 }
 
 static __attribute__((noinline)) strata_status_t free_of_elsewhere(uint64_t whose, strata_ref_t ref, strata_stack_t *stack,
                                                                    strata_free_fn missed) {
-    strata_unlock(&own(stack->ready_magazines)->lock);
+    strata_unlock(&own(stack->magazine_use.storage)->lock);
     return strata_direct_any.free_of(whose, ref, stack, missed);
 }
 
 static inline STRATA_FORCED strata_status_t free_in(uint64_t whose, strata_ref_t ref, strata_stack_t *stack, strata_free_fn missed,
                                                     bool by_handle) {
-    strata_magazine_t *magazine = own(stack->ready_magazines);
+    strata_magazine_t *magazine = own(stack->magazine_use.storage);
     if (__builtin_expect(!strata_lock_at_once(&magazine->lock), 0)) strata_lock(&magazine->lock);
     if (__builtin_expect(!take_back(whose, ref, stack, by_handle), 0))
         return by_handle ? free_elsewhere(whose, ref, stack, missed) : free_of_elsewhere(whose, ref, stack, missed);
@@ -214,8 +214,9 @@ static void rest(strata_stack_t *stack) {
     atomic_store_explicit(&stack->magazines, NULL, memory_order_release);
     go(stack, &way, strata_direct_own(stack));
     stack->attention_free &= (uint16_t)~STRATA_ATTENTION_MAGAZINES;
-    stack->meetings = 0;
-    stack->meetings_more = (uint32_t)strata_min((stack->meetings_more + strata_magazines_meetings) * (uint64_t)MEETINGS_TIMES,
+    strata_magazine_use_t *use = &stack->magazine_use;
+    use->contended = 0;
+    use->extra_contended = (uint32_t)strata_min((use->extra_contended + strata_magazines_meetings) * (uint64_t)MEETINGS_TIMES,
                                                 MEETINGS_MOST);
 }
 
@@ -224,9 +225,9 @@ static void keep(strata_stack_t *stack, strata_record_t *record) {
     fresh.ref = strata_ref_make(stack->number, strata_slab_slot(&stack->slab, record), record->generation + 2);
     record->generation++;
     record->attention |= STRATA_ATTENTION_CORE;
-    stack->keeps |= (uint16_t)(1u << own_number());
+    stack->magazine_use.occupied |= (uint16_t)(1u << own_number());
     bool serves;
-    strata_magazine_block_t gone = put(own(stack->ready_magazines), &fresh, &serves);
+    strata_magazine_block_t gone = put(own(stack->magazine_use.storage), &fresh, &serves);
     leave(stack, &gone);
     if (!serves && strata_magazines_meetings > 0) rest(stack);
 }
@@ -256,9 +257,10 @@ static void empty(strata_stack_t *stack, strata_magazine_t *magazine) {
 }
 
 void strata_stack_settle(strata_stack_t *stack) {
-    uint32_t keep = stack->keeps;
-    stack->keeps = 0;
-    for (; keep; keep &= keep - 1) empty(stack, &stack->ready_magazines->of[__builtin_ctz(keep)]);
+    strata_magazine_use_t *use = &stack->magazine_use;
+    uint32_t occupied = use->occupied;
+    use->occupied = 0;
+    for (; occupied; occupied &= occupied - 1) empty(stack, &use->storage->of[__builtin_ctz(occupied)]);
 }
 
 uint64_t strata_magazines_idle(const strata_stack_t *stack, int measure) {
@@ -289,22 +291,24 @@ void strata_magazines_begin(strata_stack_t *stack) {
     const strata_layer_t *cache = stack->cache;
     const strata_direct_t *own = strata_direct_own(stack);
     if (!stack->quick_free || stack->ownerless || !own->magazines || !own->magazines(cache)) return;
-    listen(stack->ready_magazines, stack->lock.observer);
+    listen(stack->magazine_use.storage, stack->lock.observer);
     stack->attention_free |= STRATA_ATTENTION_MAGAZINES;
-    atomic_store_explicit(&stack->magazines, stack->ready_magazines, memory_order_release);
+    atomic_store_explicit(&stack->magazines, stack->magazine_use.storage, memory_order_release);
     go(stack, own, &way);
 }
 
 void strata_magazines_met(strata_stack_t *stack) {
+    strata_magazine_use_t *use = &stack->magazine_use;
     /* A thread with a stale handle may contend for the lock of a stack whose layers are being destroyed. */
-    if (!stack->open || strata_magazines_of(stack) || ++stack->meetings < strata_magazines_meetings + stack->meetings_more) return;
-    stack->meetings = 0;
+    if (!stack->open || strata_magazines_of(stack) || ++use->contended < strata_magazines_meetings + use->extra_contended) return;
+    use->contended = 0;
     strata_magazines_begin(stack);
 }
 
 void strata_magazines_end(strata_stack_t *stack) {
-    bool had = strata_magazines_of(stack) || stack->meetings_more > 0;
+    strata_magazine_use_t *use = &stack->magazine_use;
+    bool had = strata_magazines_of(stack) || use->extra_contended > 0;
     atomic_store_explicit(&stack->magazines, NULL, memory_order_release);
-    stack->meetings = stack->meetings_more = 0;
-    if (had) listen(stack->ready_magazines, NULL);
+    use->contended = use->extra_contended = 0;
+    if (had) listen(use->storage, NULL);
 }

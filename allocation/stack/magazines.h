@@ -16,7 +16,7 @@
 
 #include "allocation/stack/stack.h"
 
-enum { STRATA_MAGAZINES = 16 /* bits of strata_stack_t.keeps */, STRATA_MAGAZINE_BLOCKS = 4 };
+enum { STRATA_MAGAZINES = 16 /* bits of strata_magazine_use_t.occupied */, STRATA_MAGAZINE_BLOCKS = 4 };
 
 /* A block in a magazine, free or handed out from it. Guarded by the magazine's lock. */
 typedef struct strata_magazine_block {

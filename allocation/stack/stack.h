@@ -55,7 +55,6 @@ enum { STRATA_CLOSED_NO_HIT = 1, STRATA_CLOSED_ABOVE_LIMIT = 2, STRATA_CLOSED_BY
 typedef struct strata_group strata_group_t;
 typedef struct strata_graph_pool strata_graph_pool_t;
 typedef struct strata_direct strata_direct_t;
-typedef struct strata_magazines strata_magazines_t;
 typedef uint64_t strata_stack_handle_t;
 
 /* A stream that used blocks of another stream's stack. */
@@ -65,9 +64,6 @@ typedef struct strata_met {
     strata_stack_t *stack;
     struct strata_met *next, **link; /* the chain, and the pointer that points to this entry */
 } strata_met_t;
-
-/* The measures of live bytes: those that the program requested, and those of the blocks that serve it. */
-enum { STRATA_REQUESTED, STRATA_ALLOCATED, STRATA_MEASURES };
 
 struct strata_stack {
     /* Every call reads these fields, and they are rarely written. The lock of `home` guards those of them, and of `figures`, that
@@ -88,21 +84,16 @@ struct strata_stack {
     uint64_t only_thread; /* the only thread served by handle (`of_thread`, or else `thread`), or 0 for any */
     const strata_direct_t *_Atomic direct; /* the fast path of its calls: allocation/stack/direct.h */
     strata_magazines_t *_Atomic magazines; /* freed blocks kept for its threads: allocation/stack/magazines.h; may be NULL */
-    _Atomic uint64_t watched[STRATA_MEASURES]; /* a bound of live bytes; above it strata_stack_note_peaks() is due */
+    _Atomic uint64_t peak_bound[STRATA_MEASURES]; /* a bound of live bytes; above it strata_stack_note_peaks() is due */
     bool ownerless; /* it has no owner stream: pinned and host places */
     bool open; /* false between two lives of this number, and while its layers are created or destroyed. Guarded by the lock */
 
     alignas(128) strata_lock_t lock;
     strata_slab_t slab;
-    uint16_t keeps; /* one bit for each magazine that may contain a block. Guarded by the lock, like the next two */
-    uint32_t meetings; /* contended calls since it last had magazines */
-    uint32_t meetings_more; /* how many more of these it needs than other stacks, because its magazines served too little */
-    strata_magazines_t *ready_magazines; /* directly after this struct, in use or not; constant */
+    strata_magazine_use_t magazine_use;
     alignas(64) strata_statistics_t figures; /* plain words; strata_word_write() sets live bytes, and caches count reserved bytes */
     strata_uncached_t uncached;
-    uint64_t may[STRATA_MEASURES]; /* live bytes up to which other stacks need no look: allocation/domain/peaks.h */
-    strata_stack_t *next_measured; /* guarded by the lock of the peaks, like `may` and `measured` */
-    bool measured;
+    strata_peak_share_t peak_share;
 
     /* Fields are constant while the stack is open, unless a comment gives another rule. */
     alignas(128) strata_domain_t *domain;
@@ -235,7 +226,7 @@ void strata_record_mark_sent(const strata_call_t *call, strata_record_t *record,
 void strata_stack_settle(strata_stack_t *stack);
 static inline void strata_stack_take(strata_stack_t *stack) {
     strata_lock(&stack->lock);
-    if (__builtin_expect(stack->keeps, 0)) strata_stack_settle(stack);
+    if (__builtin_expect(stack->magazine_use.occupied, 0)) strata_stack_settle(stack);
 }
 /* Take and release the stack's lock, and its home's if that is another stack, for the fields that both guard. */
 void strata_stack_lock(strata_stack_t *stack);
@@ -277,8 +268,8 @@ static inline bool strata_stack_count(strata_stack_t *stack, uint64_t size, uint
     strata_word_write(&f->requested_bytes, requested);
     strata_word_write(&f->allocated_bytes, size);
     f->allocations++;
-    return requested > atomic_load_explicit(&stack->watched[STRATA_REQUESTED], memory_order_relaxed) ||
-           size > atomic_load_explicit(&stack->watched[STRATA_ALLOCATED], memory_order_relaxed);
+    return requested > atomic_load_explicit(&stack->peak_bound[STRATA_REQUESTED], memory_order_relaxed) ||
+           size > atomic_load_explicit(&stack->peak_bound[STRATA_ALLOCATED], memory_order_relaxed);
 }
 
 /* Counts a record that was handed out. strata_stack_unbook() reverses it when the record is freed. */

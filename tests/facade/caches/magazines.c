@@ -25,7 +25,7 @@ static strata_stack_t *begin(rig_t *rig, strata_stream_t stream) {
 static strata_block_t keep(rig_t *rig, strata_stack_t *stack, size_t size) {
     strata_block_t block = rig_allocate(rig, stack->stream, size);
     EXPECT_OK(strata_free(rig->s, block.ref));
-    EXPECT_NE(stack->keeps, 0);
+    EXPECT_NE(stack->magazine_use.occupied, 0);
     return block;
 }
 
@@ -40,7 +40,7 @@ TEST_RIG(magazines, a_freed_block_comes_back_under_a_new_ref, 0, KEEPING) {
         EXPECT_OK(strata_free(rig->s, again.ref));
         last = again;
     }
-    EXPECT_NE(stack->keeps, 0);
+    EXPECT_NE(stack->magazine_use.occupied, 0);
     EXPECT_STATUS(STRATA_E_STALE, strata_free(rig->s, block.ref));
     EXPECT_STATUS(STRATA_E_STALE, strata_free(rig->s, last.ref));
 }
@@ -152,7 +152,7 @@ TEST_RIG(magazines, what_is_kept_serves_a_miss, 0, KEEPING) {
     EXPECT_EQ(rig_figures(rig).growths, growths);
     EXPECT_OK(strata_free(rig->s, blocks[3].ref));
     EXPECT_OK(strata_free(rig->s, blocks[4].ref));
-    EXPECT_NE(stack->keeps, 0);
+    EXPECT_NE(stack->magazine_use.occupied, 0);
     strata_block_t both = rig_allocate(rig, NULL, 2 * SIZE);
     EXPECT_EQ(rig_figures(rig).growths, growths);
     for (uint64_t i = 0; i < count; i++)
@@ -168,7 +168,7 @@ TEST_RIG(magazines, a_lent_block_is_a_block_and_a_kept_one_is_none, 0, KEEPING) 
     EXPECT_STATUS(STRATA_E_STALE, strata_record_stream(rig->s, kept.ref, other));
     (void)keep(rig, stack, SIZE);
     strata_block_t lent = rig_allocate(rig, NULL, SIZE);
-    EXPECT_NE(stack->keeps, 0);
+    EXPECT_NE(stack->magazine_use.occupied, 0);
     EXPECT_OK(strata_stream_of(rig->s, lent.ref, &owner));
     rig_borrow(rig, lent.ref, other, 1000000);
     EXPECT_OK(strata_free(rig->s, lent.ref));
@@ -185,9 +185,9 @@ TEST_RIG(magazines, by_pointer_too, 0, KEEPING) {
     (void)keep(rig, stack, SIZE);
     for (int i = 0; i < 3; i++) {
         strata_block_t block = rig_allocate(rig, NULL, SIZE);
-        uint16_t keeps = stack->keeps;
+        uint16_t keeps = stack->magazine_use.occupied;
         EXPECT_OK(strata_free_pointer(rig->s, block.ptr));
-        EXPECT_NE(keeps & stack->keeps, 0);
+        EXPECT_NE(keeps & stack->magazine_use.occupied, 0);
         strata_block_t again = rig_allocate(rig, NULL, SIZE);
         EXPECT_EQ(again.ptr, block.ptr);
         EXPECT_OK(strata_free_pointer(rig->s, again.ptr));
@@ -205,11 +205,11 @@ TEST_RIG(magazines, an_allocator_object_has_the_same, 0, KEEPING) {
     strata_block_t block, again;
     ASSERT_OK(strata_allocator_allocate(allocator, SIZE, &block));
     EXPECT_OK(strata_allocator_free(allocator, block.ref));
-    EXPECT_NE(stack->keeps, 0);
+    EXPECT_NE(stack->magazine_use.occupied, 0);
     ASSERT_OK(strata_allocator_allocate(allocator, SIZE, &again));
     EXPECT_EQ(again.ptr, block.ptr);
     EXPECT_OK(strata_allocator_free(allocator, again.ref));
-    EXPECT_NE(stack->keeps, 0);
+    EXPECT_NE(stack->magazine_use.occupied, 0);
     EXPECT_STATUS(STRATA_E_STALE, strata_allocator_free(allocator, again.ref));
 }
 
@@ -307,7 +307,7 @@ TEST_RIG(magazines, another_thread_frees_what_was_lent, 0, KEEPING) {
     strata_stack_t *stack = begin(rig, NULL);
     (void)keep(rig, stack, SIZE);
     strata_block_t lent = rig_allocate(rig, NULL, SIZE);
-    EXPECT_NE(stack->keeps, 0);
+    EXPECT_NE(stack->magazine_use.occupied, 0);
     sharer_t sharer = {.rig = rig, .ref = lent.ref};
     in_another_thread(free_it, &sharer);
     EXPECT_OK(sharer.status);
@@ -368,8 +368,8 @@ TEST_RIG(magazines, those_that_serve_little_are_given_up, 0, KEEPING) {
     sharer_t alone = {.rig = rig, .pairs = 1000, .sizes = 9};
     (void)share(&alone);
     EXPECT_EQ(strata_magazines_of(stack), NULL);
-    EXPECT_GT(stack->meetings_more, 0);
-    EXPECT_EQ(stack->keeps, 0);
+    EXPECT_GT(stack->magazine_use.extra_contended, 0);
+    EXPECT_EQ(stack->magazine_use.occupied, 0);
     strata_stack_take(stack);
     strata_magazines_begin(stack);
     strata_unlock(&stack->lock);
