@@ -74,7 +74,7 @@ bool strata_stack_holds(strata_stack_t *stack, uint64_t address) { return record
  * of its stack, so this order is the same in every domain. */
 static void lock_all(strata_domain_t *domain, strata_lock_rank_t rank) {
     uint64_t numbers[STRATA_STACKS / 64] = {0};
-    for (const strata_stack_t *stack = domain->first_stack; stack; stack = stack->next_of_all)
+    for (const strata_stack_t *stack = domain->first_stack; stack; stack = stack->links.next)
         if (stack->lock.rank == rank) numbers[stack->number / 64] |= 1ull << stack->number % 64;
     for (uint32_t word = 0; word < STRATA_STACKS / 64; word++)
         for (uint64_t left = numbers[word]; left; left &= left - 1)
@@ -89,6 +89,6 @@ void strata_domain_lock_stacks(strata_domain_t *domain) {
 }
 
 void strata_domain_unlock_stacks(strata_domain_t *domain) {
-    for (strata_stack_t *stack = domain->last_stack; stack; stack = stack->prev_of_all) strata_unlock(&stack->lock);
+    for (strata_stack_t *stack = domain->last_stack; stack; stack = stack->links.prev) strata_unlock(&stack->lock);
     strata_unlock(&domain->lock);
 }

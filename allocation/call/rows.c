@@ -43,7 +43,7 @@ static strata_status_t copy_rows(strata_domain_t *domain, strata_rows_t *rows) {
         if (!rows->rows) return STRATA_E_HOST_MEMORY;
         rows->count = 0;
         strata_domain_lock_stacks(domain);
-        for (strata_stack_t *stack = domain->first_stack; stack; stack = stack->next_of_all)
+        for (strata_stack_t *stack = domain->first_stack; stack; stack = stack->links.next)
             strata_stack_each_block(stack, copy_row, rows);
         strata_domain_unlock_stacks(domain);
         if (rows->count <= rows->room) return STRATA_OK;

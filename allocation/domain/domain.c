@@ -26,8 +26,8 @@ void strata_domain_lose(strata_domain_t *domain) {
 
 /* Moves a walk from one stack to the next. The domain's lock is held. */
 static strata_stack_t *go_on(strata_stack_t *previous, strata_stack_t *found) {
-    if (previous) previous->visitors--;
-    if (found) found->visitors++;
+    if (previous) previous->links.visitors--;
+    if (found) found->links.visitors++;
     return found;
 }
 
@@ -61,7 +61,7 @@ bool strata_domain_has_orphans(strata_domain_t *domain) {
 
 void strata_domain_leave_stack(strata_domain_t *domain, strata_stack_t *stack) {
     strata_lock(&domain->lock);
-    stack->visitors--;
+    stack->links.visitors--;
     strata_unlock(&domain->lock);
 }
 
@@ -155,7 +155,7 @@ strata_stack_t *strata_domain_thread_shared(strata_group_t *group, uint64_t thre
 bool strata_domain_serves(strata_domain_t *domain, strata_stream_t stream) {
     bool found = false;
     strata_lock(&domain->lock);
-    for (const strata_stack_t *stack = domain->first_stack; stack && !found; stack = stack->next_of_all)
+    for (const strata_stack_t *stack = domain->first_stack; stack && !found; stack = stack->links.next)
         found = stack->group->pool == 0 && strata_stack_serves(stack, stream, 0);
     strata_unlock(&domain->lock);
     return found;

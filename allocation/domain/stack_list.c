@@ -33,58 +33,61 @@ static strata_stack_t **head_of_stream(strata_domain_t *domain, strata_stream_t 
 /* Appends to the chain, so that the oldest stack is found first. */
 static void chain(strata_domain_t *domain, strata_stack_t *stack) {
     strata_stack_key_t key = key_of(stack);
+    strata_stack_links_t *links = &stack->links;
     strata_stack_t **at = chain_of(domain, &key), **head = head_of_stream(domain, stack->stream);
-    while (*at) at = &(*at)->next_of_chain;
-    stack->next_of_chain = NULL;
+    while (*at) at = &(*at)->links.next_of_chain;
+    links->next_of_chain = NULL;
     *at = stack;
-    stack->next_of_stream = *head;
-    stack->of_stream = head;
-    if (*head) (*head)->of_stream = &stack->next_of_stream;
+    links->next_of_stream = *head;
+    links->stream_link = head;
+    if (*head) (*head)->links.stream_link = &links->next_of_stream;
     *head = stack;
 }
 
 static void unchain(strata_domain_t *domain, strata_stack_t *stack) {
     strata_stack_key_t key = key_of(stack);
+    strata_stack_links_t *links = &stack->links;
     strata_stack_t **at = chain_of(domain, &key);
-    while (*at != stack) at = &(*at)->next_of_chain;
-    *at = stack->next_of_chain;
-    *stack->of_stream = stack->next_of_stream;
-    if (stack->next_of_stream) stack->next_of_stream->of_stream = stack->of_stream;
-    stack->next_of_stream = NULL;
+    while (*at != stack) at = &(*at)->links.next_of_chain;
+    *at = links->next_of_chain;
+    *links->stream_link = links->next_of_stream;
+    if (links->next_of_stream) links->next_of_stream->links.stream_link = links->stream_link;
+    links->next_of_stream = NULL;
 }
 
 static strata_stack_t **after(strata_domain_t *domain, strata_stack_t *orphan) {
-    return orphan ? &orphan->next_orphan : &domain->first_orphan;
+    return orphan ? &orphan->links.next_orphan : &domain->first_orphan;
 }
 
 static strata_stack_t **before(strata_domain_t *domain, strata_stack_t *orphan) {
-    return orphan ? &orphan->prev_orphan : &domain->last_orphan;
+    return orphan ? &orphan->links.prev_orphan : &domain->last_orphan;
 }
 
 void strata_stack_list_orphan(strata_domain_t *domain, strata_stack_t *stack) {
     /* Searches from both ends. Streams mostly end in creation order or in reverse, and then the first step
      * finds the stack. */
     strata_stack_t *older = domain->last_orphan, *younger = domain->first_orphan;
-    while (older && older->at > stack->at && younger->at < stack->at) {
-        older = older->prev_orphan;
-        younger = younger->next_orphan;
+    while (older && older->links.serial > stack->links.serial && younger->links.serial < stack->links.serial) {
+        older = older->links.prev_orphan;
+        younger = younger->links.next_orphan;
         domain->looked++;
     }
-    if (younger && younger->at > stack->at) older = younger->prev_orphan;
+    if (younger && younger->links.serial > stack->links.serial) older = younger->links.prev_orphan;
     unchain(domain, stack);
     stack->forgotten.orphan = true;
     domain->orphans++;
-    stack->prev_orphan = older;
-    stack->next_orphan = *after(domain, older);
-    *before(domain, stack->next_orphan) = stack;
+    stack->links.prev_orphan = older;
+    stack->links.next_orphan = *after(domain, older);
+    *before(domain, stack->links.next_orphan) = stack;
     *after(domain, older) = stack;
 }
 
 static void drop_orphan(strata_domain_t *domain, const strata_stack_t *stack) {
+    const strata_stack_links_t *links = &stack->links;
     domain->orphans--;
-    if (domain->next_swept == stack) domain->next_swept = stack->next_orphan;
-    *after(domain, stack->prev_orphan) = stack->next_orphan;
-    *before(domain, stack->next_orphan) = stack->prev_orphan;
+    if (domain->next_swept == stack) domain->next_swept = links->next_orphan;
+    *after(domain, links->prev_orphan) = links->next_orphan;
+    *before(domain, links->next_orphan) = links->prev_orphan;
 }
 
 strata_status_t strata_stack_list_room(strata_domain_t *domain) {
@@ -100,7 +103,7 @@ strata_status_t strata_stack_list_room(strata_domain_t *domain) {
     domain->chains = chains;
     domain->streams = chains + larger;
     domain->stack_capacity = larger;
-    for (strata_stack_t *stack = domain->first_stack; stack; stack = stack->next_of_all)
+    for (strata_stack_t *stack = domain->first_stack; stack; stack = stack->links.next)
         if (!stack->forgotten.orphan) chain(domain, stack);
     strata_unlock(&domain->lock);
     strata_host_delete(old);
@@ -108,29 +111,33 @@ strata_status_t strata_stack_list_room(strata_domain_t *domain) {
 }
 
 static void join_group(strata_group_t *group, strata_stack_t *stack) {
-    stack->prev_of_group = group->last_stack;
-    stack->next_of_group = NULL;
-    *(group->last_stack ? &group->last_stack->next_of_group : &group->first_stack) = stack;
+    strata_stack_links_t *links = &stack->links;
+    links->prev_of_group = group->last_stack;
+    links->next_of_group = NULL;
+    *(group->last_stack ? &group->last_stack->links.next_of_group : &group->first_stack) = stack;
     group->last_stack = stack;
 }
 
 static void leave_group(strata_group_t *group, const strata_stack_t *stack) {
-    *(stack->prev_of_group ? &stack->prev_of_group->next_of_group : &group->first_stack) = stack->next_of_group;
-    *(stack->next_of_group ? &stack->next_of_group->prev_of_group : &group->last_stack) = stack->prev_of_group;
+    const strata_stack_links_t *links = &stack->links;
+    *(links->prev_of_group ? &links->prev_of_group->links.next_of_group : &group->first_stack) = links->next_of_group;
+    *(links->next_of_group ? &links->next_of_group->links.prev_of_group : &group->last_stack) = links->prev_of_group;
 }
 
 static void join_all(strata_domain_t *domain, strata_stack_t *stack) {
-    stack->at = domain->stacks_made++;
-    stack->prev_of_all = domain->last_stack;
-    stack->next_of_all = NULL;
-    *(domain->last_stack ? &domain->last_stack->next_of_all : &domain->first_stack) = stack;
+    strata_stack_links_t *links = &stack->links;
+    links->serial = domain->stacks_made++;
+    links->prev = domain->last_stack;
+    links->next = NULL;
+    *(domain->last_stack ? &domain->last_stack->links.next : &domain->first_stack) = stack;
     domain->last_stack = stack;
     domain->stack_count++;
 }
 
 static void leave_all(strata_domain_t *domain, const strata_stack_t *stack) {
-    *(stack->prev_of_all ? &stack->prev_of_all->next_of_all : &domain->first_stack) = stack->next_of_all;
-    *(stack->next_of_all ? &stack->next_of_all->prev_of_all : &domain->last_stack) = stack->prev_of_all;
+    const strata_stack_links_t *links = &stack->links;
+    *(links->prev ? &links->prev->links.next : &domain->first_stack) = links->next;
+    *(links->next ? &links->next->links.prev : &domain->last_stack) = links->prev;
     domain->stack_count--;
 }
 
@@ -201,7 +208,7 @@ void strata_domain_meet(strata_stack_t *stack, strata_stream_t stream) {
 static void visit_met(strata_domain_t *domain, strata_stack_t *stack, strata_stack_set_t *set) {
     uint64_t *word = &set->bits[stack->number / 64], bit = (uint64_t)1 << stack->number % 64;
     domain->looked++;
-    if (!(*word & bit)) stack->visitors++;
+    if (!(*word & bit)) stack->links.visitors++;
     *word |= bit;
 }
 
@@ -225,7 +232,7 @@ void strata_stack_list_leave_met(strata_domain_t *domain, strata_stream_t stream
     STRATA_STACK_SET_EACH(set, stack) {
         strata_met_t *entry = entry_of(stack, stream);
         if (entry) end_met(entry);
-        stack->visitors--;
+        stack->links.visitors--;
     }
     strata_unlock(&domain->met_lock);
     strata_unlock(&domain->lock);
@@ -242,7 +249,7 @@ void strata_stack_list_add(strata_domain_t *domain, strata_stack_t *stack) {
         join_met_many(domain, stack);
         strata_unlock(&domain->met_lock);
     }
-    if (stack->thread_shared) stack->thread_shared->carried++;
+    if (stack->thread_shared) stack->thread_shared->links.dependents++;
 }
 
 void strata_stack_list_remove(strata_domain_t *domain, strata_stack_t *stack) {
@@ -250,12 +257,12 @@ void strata_stack_list_remove(strata_domain_t *domain, strata_stack_t *stack) {
     else unchain(domain, stack);
     end_all_met(domain, stack);
     leave_group(stack->group, stack);
-    if (stack->thread_shared) stack->thread_shared->carried--;
+    if (stack->thread_shared) stack->thread_shared->links.dependents--;
     leave_all(domain, stack);
 }
 
 static void chain_group(strata_domain_t *domain, const strata_group_t *group, void (*change)(strata_domain_t *, strata_stack_t *)) {
-    for (strata_stack_t *stack = group->first_stack; stack; stack = stack->next_of_group)
+    for (strata_stack_t *stack = group->first_stack; stack; stack = stack->links.next_of_group)
         if (!stack->forgotten.orphan) change(domain, stack);
 }
 
@@ -269,24 +276,24 @@ void strata_stack_list_renumber(strata_domain_t *domain, strata_group_t *group, 
 
 strata_stack_t *strata_stack_list_next(strata_domain_t *domain, const strata_stack_t *previous) {
     domain->looked++;
-    return previous ? previous->next_of_all : domain->first_stack;
+    return previous ? previous->links.next : domain->first_stack;
 }
 
 strata_stack_t *strata_stack_list_next_of_group(strata_domain_t *domain, const strata_group_t *group,
                                                 const strata_stack_t *previous) {
     domain->looked++;
-    return previous ? previous->next_of_group : group->first_stack;
+    return previous ? previous->links.next_of_group : group->first_stack;
 }
 
 strata_stack_t *strata_stack_list_next_orphan(strata_domain_t *domain, const strata_stack_t *previous) {
     domain->looked++;
-    return previous ? previous->next_orphan : domain->first_orphan;
+    return previous ? previous->links.next_orphan : domain->first_orphan;
 }
 
 strata_stack_t *strata_stack_list_next_of_stream(strata_domain_t *domain, strata_stream_t stream, const strata_stack_t *previous) {
     if (domain->stack_count == 0) return NULL;
-    strata_stack_t *stack = previous ? previous->next_of_stream : *head_of_stream(domain, stream);
-    for (; stack; stack = stack->next_of_stream) {
+    strata_stack_t *stack = previous ? previous->links.next_of_stream : *head_of_stream(domain, stream);
+    for (; stack; stack = stack->links.next_of_stream) {
         domain->looked++;
         if (strata_stack_serves(stack, stream, 0)) return stack;
     }
@@ -295,7 +302,7 @@ strata_stack_t *strata_stack_list_next_of_stream(strata_domain_t *domain, strata
 
 strata_stack_t *strata_stack_list_find(strata_domain_t *domain, const strata_stack_key_t *wanted, const strata_group_t *group) {
     if (domain->stack_count == 0) return NULL;
-    for (strata_stack_t *stack = *chain_of(domain, wanted); stack; stack = stack->next_of_chain) {
+    for (strata_stack_t *stack = *chain_of(domain, wanted); stack; stack = stack->links.next_of_chain) {
         strata_stack_key_t key = key_of(stack);
         domain->looked++;
         if (is_same(&key, wanted) && (!group || stack->group == group)) return stack;

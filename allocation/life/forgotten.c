@@ -10,7 +10,7 @@ static bool is_left(const strata_stack_t *stack) { return stack->of_thread != 0 
  * is held. The handle is revoked before the check, because a caller that still has it could use the stack
  * until then. */
 static bool unlist_empty(strata_domain_t *domain, strata_stack_t *stack) {
-    if (stack->visitors > 0 || stack->carried > 0) return false;
+    if (stack->links.visitors > 0 || stack->links.dependents > 0) return false;
     strata_stack_unname(stack);
     if (!strata_stack_is_empty(stack)) return false;
     strata_domain_unlist(domain, stack);
@@ -24,8 +24,8 @@ typedef strata_stack_t *(*step_fn)(strata_domain_t *domain, const strata_stack_t
 static strata_stack_t *end_and_go_on(strata_domain_t *domain, strata_stack_t *stack, step_fn step) {
     strata_lock(&domain->lock);
     strata_stack_t *next = step ? step(domain, stack) : NULL;
-    if (next) next->visitors++;
-    stack->visitors--;
+    if (next) next->links.visitors++;
+    stack->links.visitors--;
     bool ends = unlist_empty(domain, stack);
     strata_unlock(&domain->lock);
     if (ends) strata_stack_destroy(stack);
@@ -47,7 +47,7 @@ enum { PARTIAL_SWEEP = 8 };
 static void sweep_some(strata_domain_t *domain) {
     strata_lock(&domain->lock);
     strata_stack_t *stack = domain->next_swept ? domain->next_swept : domain->first_orphan;
-    if (stack) stack->visitors++;
+    if (stack) stack->links.visitors++;
     domain->looked++;
     strata_unlock(&domain->lock);
     for (int i = 0; i < PARTIAL_SWEEP && stack; i++)
@@ -55,7 +55,7 @@ static void sweep_some(strata_domain_t *domain) {
                                                : strata_domain_next_orphan(domain, stack);
     strata_lock(&domain->lock);
     domain->next_swept = stack;
-    if (stack) stack->visitors--;
+    if (stack) stack->links.visitors--;
     strata_unlock(&domain->lock);
 }
 
@@ -98,8 +98,8 @@ static void mark_gone(strata_stack_t *stack) {
 static strata_stack_t *visit(strata_domain_t *domain, strata_stream_t stream, strata_stack_t *previous) {
     strata_lock(&domain->lock);
     strata_stack_t *stack = strata_stack_list_next_of_stream(domain, stream, previous);
-    if (stack) stack->visitors++;
-    if (previous) previous->visitors--;
+    if (stack) stack->links.visitors++;
+    if (previous) previous->links.visitors--;
     strata_unlock(&domain->lock);
     return stack;
 }

@@ -108,14 +108,11 @@ static void set_up(strata_stack_t *stack, strata_group_t *group, strata_lock_ran
     stack->stream = NULL;
     stack->name = "";
     stack->thread = stack->of_thread = stack->only_thread = 0;
-    stack->at = 0;
-    stack->next_of_chain = stack->next_of_stream = stack->next_orphan = stack->prev_orphan = NULL;
-    stack->carried = 0;
+    stack->links = (strata_stack_links_t){0};
     stack->thread_shared = NULL;
     stack->forgotten.orphan = false;
     stack->forgotten.completion_known = stack->forgotten.borrower_unknown = stack->forgotten.thread_exited = false;
     stack->forgotten.last_event = NULL;
-    stack->visitors = 0;
     stack->wait_history = (strata_wait_history_t){0};
     stack->holds.calls = 0;
     begin_figures(stack);

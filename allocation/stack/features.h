@@ -69,6 +69,18 @@ typedef struct strata_peak_share {
     bool listed;
 } strata_peak_share_t;
 
+/* The lists of a domain. Owned by domain/stack_list.c, guarded by the domain's lock. */
+typedef struct strata_stack_links {
+    uint64_t serial; /* creation number within the domain */
+    strata_stack_t *next, *prev; /* all stacks in creation order */
+    strata_stack_t *next_of_group, *prev_of_group; /* in creation order too */
+    strata_stack_t *next_orphan, *prev_orphan; /* orphans in creation order */
+    strata_stack_t *next_of_chain;
+    strata_stack_t *next_of_stream, **stream_link; /* stacks of one stream in any pool, and the pointer that points to this stack */
+    uint32_t dependents; /* stacks that use this shared stack of a thread */
+    uint32_t visitors; /* walks of the domain's list that are at this stack */
+} strata_stack_links_t;
+
 /* What keeps a stack without live blocks from being destroyed. Owned by call/; stack/stack.c and
  * graphs/live.c also count calls. Guarded by the stack's lock. */
 typedef struct strata_holds {

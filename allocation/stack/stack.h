@@ -106,20 +106,13 @@ struct strata_stack {
     uint64_t thread; /* if the stream is a per-thread default stream, its thread; otherwise 0 */
     uint64_t of_thread; /* the only thread that it serves, or 0 for any. In a threaded plan only the group's shared stack has 0 */
     strata_stack_t *thread_shared; /* has the instances of thread scope that this stack uses; may be NULL */
-    uint64_t at; /* creation number within the domain; this and the links below are guarded by the domain's lock */
-    strata_stack_t *next_of_all, *prev_of_all; /* in creation order */
-    strata_stack_t *next_of_chain;
-    strata_stack_t *next_of_stream, **of_stream; /* stacks of one stream in any pool, and the pointer that points to this stack */
-    strata_stack_t *next_orphan, *prev_orphan; /* the domain's list of orphans */
-    uint32_t carried; /* stacks that use this shared stack of a thread; guarded by the domain's lock */
-    uint32_t visitors; /* walks of the domain's list that are at this stack; guarded by the domain's lock */
+    strata_stack_links_t links;
     strata_forgotten_t forgotten;
     strata_wait_history_t wait_history;
     strata_idle_release_t idle;
     strata_holds_t holds;
     strata_notes_table_t notes;
     strata_condition_t host_waited; /* signals the end of a call that used a stream's handle with the lock released */
-    strata_stack_t *next_of_group, *prev_of_group; /* in creation order; guarded by the domain's lock */
     /* The other streams that used blocks of this stack and are not forgotten; guarded by the domain's `met_lock`. A stack with more
      * such streams than fit, or a shared stack, is in a list of its domain instead. */
     strata_met_t met[STRATA_MET];

@@ -186,7 +186,7 @@ void strata_survey_make(strata_domain_t *domain, const strata_survey_for_t *whom
     STRATA_DOMAIN_EACH(domain, stack)
         if (!strata_group_is_paused(stack->group)) survey->idle += strata_stack_idle_bytes(stack);
     strata_domain_lock_stacks(domain);
-    for (strata_stack_t *stack = domain->first_stack; stack; stack = stack->next_of_all)
+    for (strata_stack_t *stack = domain->first_stack; stack; stack = stack->links.next)
         if (!strata_group_is_paused(stack->group)) count_stack(stack, &look);
     strata_domain_unlock_stacks(domain);
     qsort(survey->owners, STRATA_SURVEY_OWNERS, sizeof *survey->owners, by_bytes);

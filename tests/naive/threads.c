@@ -192,7 +192,7 @@ TEST(naive_threads, exited_ones_leave_neither_memory_nor_stacks) {
 
 static uint32_t stacks_of(strata_domain_t *domain, uint64_t thread, strata_stack_t **stack) {
     uint32_t count = 0;
-    for (strata_stack_t *each = domain->first_stack; each; each = each->next_of_all) {
+    for (strata_stack_t *each = domain->first_stack; each; each = each->links.next) {
         if (each->of_thread != thread) continue;
         if (!each->is_shared) *stack = each;
         count++;
@@ -209,10 +209,10 @@ TEST(naive_threads, what_an_exited_ones_stacks_stand_on_ends_after_them) {
     EXPECT_OK(strata_free(rig.s, v.block.ref));
     ASSERT_EQ(stacks_of(rig_domain(&rig), v.number, &stack), 2);
     ASSERT_TRUE(stack);
-    stack->visitors++;
+    stack->links.visitors++;
     strata_domain_forget_dead_threads(rig_domain(&rig));
     EXPECT_EQ(stacks_of(rig_domain(&rig), v.number, &stack), 2);
-    stack->visitors--;
+    stack->links.visitors--;
     strata_domain_forget_dead_threads(rig_domain(&rig));
     EXPECT_EQ(stacks_of(rig_domain(&rig), v.number, &stack), 0);
 }

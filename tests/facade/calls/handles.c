@@ -64,7 +64,7 @@ TEST_RIG(facade_handles, what_is_shared_or_has_ended_has_none, 0, "strata", "pyt
     strata_stack_t *ended = rig_stack(rig, stream);
     strata_domain_t *domain = rig_domain(rig);
     uint32_t shared = 0;
-    for (strata_stack_t *stack = domain->first_stack; stack; stack = stack->next_of_all) {
+    for (strata_stack_t *stack = domain->first_stack; stack; stack = stack->links.next) {
         shared += stack->is_shared;
         EXPECT_EQ(strata_stack_handle_of(stack) == 0, stack->is_shared);
     }

@@ -22,7 +22,7 @@ static uint32_t shorten(strata_slab_t *slab, uint32_t extra) {
 static bool ends(rig_t *rig, strata_stream_t stream, uint32_t stack, uint32_t extra) {
     bool ended = false;
     strata_stack_t *full = rig_domain(rig)->first_stack;
-    for (uint32_t i = 0; i < stack; i++) full = full->next_of_all;
+    for (uint32_t i = 0; i < stack; i++) full = full->links.next;
     strata_slab_t *slab = &full->slab;
     uint32_t capacity = shorten(slab, extra);
     for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
