@@ -137,7 +137,7 @@ strata_status_t strata_below_erase_stream(strata_layer_t *self, strata_record_t 
 strata_status_t strata_record_borrow(strata_call_t *call, strata_record_t *record, strata_stream_t stream) {
     if (record->size == 0) return STRATA_OK;
     strata_stack_t *home = strata_call_stay(call, record);
-    strata_domain_meet(call->stack, stream);
+    strata_domain_note_borrower(call->stack, stream);
     strata_layer_t *layer = borrow_layer(call->stack, record->route, &record);
     strata_status_t status = note(layer, record, stream, call);
     strata_call_stayed(call, home);

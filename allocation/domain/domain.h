@@ -113,9 +113,9 @@ struct strata_domain {
     uint32_t orphans; /* stacks of forgotten streams that still hold memory */
     strata_stack_t *first_orphan, *last_orphan; /* in creation order */
     strata_stack_t *next_swept; /* the orphan at which the next partial sweep begins; NULL means the first one */
-    strata_lock_t met_lock; /* rank EVENTS: taken under the lock above or a stack's lock; guards the fields below */
-    strata_met_t *met[STRATA_MET_CHAINS]; /* by the hash of the stream */
-    strata_stack_t *first_met_many;
+    strata_lock_t borrowers_lock; /* rank EVENTS: taken under the lock above or a stack's lock; guards the fields below */
+    strata_borrower_t *borrowers[STRATA_BORROWER_CHAINS]; /* by the hash of the stream */
+    strata_stack_t *first_with_many;
 
     /* Waiting for memory. The epoch advances at every free that finds the waiter bit. */
     strata_condition_t freed;
@@ -157,7 +157,7 @@ strata_stack_t *strata_domain_next_of_group(strata_domain_t *domain, const strat
 strata_stack_t *strata_domain_next_orphan(strata_domain_t *domain, strata_stack_t *previous);
 bool strata_domain_has_orphans(strata_domain_t *domain);
 /* Notes that `stream` uses a block of a stack that may belong to another stream. The stack's lock is held. */
-void strata_domain_meet(strata_stack_t *stack, strata_stream_t stream);
+void strata_domain_note_borrower(strata_stack_t *stack, strata_stream_t stream);
 /* Returns whether a stream is served by the first stack, which is built before any request. That is the
  * legacy stream's, unless the program had set another default stream before. */
 static inline bool strata_domain_is_first(strata_domain_t *domain, strata_stream_t stream) {

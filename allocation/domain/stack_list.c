@@ -143,98 +143,101 @@ static void leave_all(strata_domain_t *domain, const strata_stack_t *stack) {
 
 /* ---- stacks with blocks that several streams use ---- */
 
-static strata_met_t **chain_of_met(strata_domain_t *domain, strata_stream_t stream) {
-    return &domain->met[(uint64_t)(uintptr_t)stream * 0x9e3779b97f4a7c15u >> 32 & (STRATA_MET_CHAINS - 1)];
+static strata_borrower_t **borrower_chain(strata_domain_t *domain, strata_stream_t stream) {
+    return &domain->borrowers[(uint64_t)(uintptr_t)stream * 0x9e3779b97f4a7c15u >> 32 & (STRATA_BORROWER_CHAINS - 1)];
 }
 
 /* Returns the entry of a stream in a stack, or a free entry if `stream` is NULL. */
-static strata_met_t *entry_of(strata_stack_t *stack, strata_stream_t stream) {
-    for (int i = 0; i < STRATA_MET; i++)
-        if (stack->met[i].stream == stream) return &stack->met[i];
+static strata_borrower_t *entry_of(strata_stack_t *stack, strata_stream_t stream) {
+    for (int i = 0; i < STRATA_BORROWERS; i++)
+        if (stack->borrowers.entries[i].stream == stream) return &stack->borrowers.entries[i];
     return NULL;
 }
 
-static void note_met(strata_domain_t *domain, strata_met_t *entry, strata_stack_t *stack, strata_stream_t stream) {
-    strata_met_t **head = chain_of_met(domain, stream);
-    *entry = (strata_met_t){.stream = stream, .stack = stack, .next = *head, .link = head};
+static void add_borrower(strata_domain_t *domain, strata_borrower_t *entry, strata_stack_t *stack, strata_stream_t stream) {
+    strata_borrower_t **head = borrower_chain(domain, stream);
+    *entry = (strata_borrower_t){.stream = stream, .stack = stack, .next = *head, .link = head};
     if (entry->next) entry->next->link = &entry->next;
     *head = entry;
 }
 
-static void end_met(strata_met_t *entry) {
+static void remove_borrower(strata_borrower_t *entry) {
     *entry->link = entry->next;
     if (entry->next) entry->next->link = entry->link;
-    if (entry->stack->last_met == entry->stream) atomic_store(&entry->stack->last_met, NULL);
+    if (entry->stack->borrowers.last == entry->stream) atomic_store(&entry->stack->borrowers.last, NULL);
     entry->stream = NULL;
 }
 
-static void join_met_many(strata_domain_t *domain, strata_stack_t *stack) {
-    stack->prev_met_many = NULL;
-    stack->next_met_many = domain->first_met_many;
-    if (stack->next_met_many) stack->next_met_many->prev_met_many = stack;
-    domain->first_met_many = stack;
-    atomic_store(&stack->met_many, true);
+static void list_with_many(strata_domain_t *domain, strata_stack_t *stack) {
+    strata_borrowers_t *own = &stack->borrowers;
+    own->prev_with_many = NULL;
+    own->next_with_many = domain->first_with_many;
+    if (own->next_with_many) own->next_with_many->borrowers.prev_with_many = stack;
+    domain->first_with_many = stack;
+    atomic_store(&own->many, true);
 }
 
-static void end_all_met(strata_domain_t *domain, strata_stack_t *stack) {
-    strata_lock(&domain->met_lock);
-    for (int i = 0; i < STRATA_MET; i++)
-        if (stack->met[i].stream) end_met(&stack->met[i]);
-    if (stack->met_many) {
-        *(stack->prev_met_many ? &stack->prev_met_many->next_met_many : &domain->first_met_many) = stack->next_met_many;
-        if (stack->next_met_many) stack->next_met_many->prev_met_many = stack->prev_met_many;
+static void remove_borrowers(strata_domain_t *domain, strata_stack_t *stack) {
+    strata_borrowers_t *own = &stack->borrowers;
+    strata_lock(&domain->borrowers_lock);
+    for (int i = 0; i < STRATA_BORROWERS; i++)
+        if (own->entries[i].stream) remove_borrower(&own->entries[i]);
+    if (own->many) {
+        *(own->prev_with_many ? &own->prev_with_many->borrowers.next_with_many : &domain->first_with_many) = own->next_with_many;
+        if (own->next_with_many) own->next_with_many->borrowers.prev_with_many = own->prev_with_many;
     }
-    atomic_store(&stack->met_many, false);
-    strata_unlock(&domain->met_lock);
+    atomic_store(&own->many, false);
+    strata_unlock(&domain->borrowers_lock);
 }
 
 /* The driver's default streams are never forgotten, so they need no entry. */
-void strata_domain_meet(strata_stack_t *stack, strata_stream_t stream) {
+void strata_domain_note_borrower(strata_stack_t *stack, strata_stream_t stream) {
     strata_domain_t *domain = stack->domain;
     bool forgettable = stream != NULL && stream != STRATA_STREAM_LEGACY && stream != STRATA_STREAM_PER_THREAD;
     bool own = stream == stack->stream && !stack->forgotten.orphan;
-    bool known = atomic_load_explicit(&stack->met_many, memory_order_relaxed) ||
-                 atomic_load_explicit(&stack->last_met, memory_order_relaxed) == stream;
+    strata_borrowers_t *borrowers = &stack->borrowers;
+    bool known = atomic_load_explicit(&borrowers->many, memory_order_relaxed) ||
+                 atomic_load_explicit(&borrowers->last, memory_order_relaxed) == stream;
     if (!forgettable || own || known) return;
-    strata_lock(&domain->met_lock);
-    strata_met_t *free_entry = entry_of(stack, NULL);
-    bool met = entry_of(stack, stream) != NULL;
-    if (!met && free_entry) note_met(domain, free_entry, stack, stream);
-    else if (!met && !stack->met_many) join_met_many(domain, stack);
-    if (met || free_entry) atomic_store(&stack->last_met, stream);
-    strata_unlock(&domain->met_lock);
+    strata_lock(&domain->borrowers_lock);
+    strata_borrower_t *free_entry = entry_of(stack, NULL);
+    bool listed = entry_of(stack, stream) != NULL;
+    if (!listed && free_entry) add_borrower(domain, free_entry, stack, stream);
+    else if (!listed && !borrowers->many) list_with_many(domain, stack);
+    if (listed || free_entry) atomic_store(&borrowers->last, stream);
+    strata_unlock(&domain->borrowers_lock);
 }
 
-static void visit_met(strata_domain_t *domain, strata_stack_t *stack, strata_stack_set_t *set) {
+static void visit(strata_domain_t *domain, strata_stack_t *stack, strata_stack_set_t *set) {
     uint64_t *word = &set->bits[stack->number / 64], bit = (uint64_t)1 << stack->number % 64;
     domain->looked++;
     if (!(*word & bit)) stack->links.visitors++;
     *word |= bit;
 }
 
-void strata_stack_list_visit_met(strata_domain_t *domain, strata_stream_t stream, strata_stack_set_t *set) {
+void strata_stack_list_visit_borrowed(strata_domain_t *domain, strata_stream_t stream, strata_stack_set_t *set) {
     *set = (strata_stack_set_t){{0}};
     strata_lock(&domain->lock);
-    strata_lock(&domain->met_lock);
-    for (strata_met_t *entry = *chain_of_met(domain, stream); entry; entry = entry->next) {
+    strata_lock(&domain->borrowers_lock);
+    for (strata_borrower_t *entry = *borrower_chain(domain, stream); entry; entry = entry->next) {
         domain->looked++;
-        if (entry->stream == stream) visit_met(domain, entry->stack, set);
+        if (entry->stream == stream) visit(domain, entry->stack, set);
     }
-    for (strata_stack_t *stack = domain->first_met_many; stack; stack = stack->next_met_many)
-        if (!strata_stack_serves(stack, stream, 0)) visit_met(domain, stack, set);
-    strata_unlock(&domain->met_lock);
+    for (strata_stack_t *stack = domain->first_with_many; stack; stack = stack->borrowers.next_with_many)
+        if (!strata_stack_serves(stack, stream, 0)) visit(domain, stack, set);
+    strata_unlock(&domain->borrowers_lock);
     strata_unlock(&domain->lock);
 }
 
-void strata_stack_list_leave_met(strata_domain_t *domain, strata_stream_t stream, const strata_stack_set_t *set) {
+void strata_stack_list_leave_borrowed(strata_domain_t *domain, strata_stream_t stream, const strata_stack_set_t *set) {
     strata_lock(&domain->lock);
-    strata_lock(&domain->met_lock);
+    strata_lock(&domain->borrowers_lock);
     STRATA_STACK_SET_EACH(set, stack) {
-        strata_met_t *entry = entry_of(stack, stream);
-        if (entry) end_met(entry);
+        strata_borrower_t *entry = entry_of(stack, stream);
+        if (entry) remove_borrower(entry);
         stack->links.visitors--;
     }
-    strata_unlock(&domain->met_lock);
+    strata_unlock(&domain->borrowers_lock);
     strata_unlock(&domain->lock);
 }
 
@@ -245,9 +248,9 @@ void strata_stack_list_add(strata_domain_t *domain, strata_stack_t *stack) {
     join_group(stack->group, stack);
     chain(domain, stack);
     if (stack->is_shared) {
-        strata_lock(&domain->met_lock);
-        join_met_many(domain, stack);
-        strata_unlock(&domain->met_lock);
+        strata_lock(&domain->borrowers_lock);
+        list_with_many(domain, stack);
+        strata_unlock(&domain->borrowers_lock);
     }
     if (stack->thread_shared) stack->thread_shared->links.dependents++;
 }
@@ -255,7 +258,7 @@ void strata_stack_list_add(strata_domain_t *domain, strata_stack_t *stack) {
 void strata_stack_list_remove(strata_domain_t *domain, strata_stack_t *stack) {
     if (stack->forgotten.orphan) drop_orphan(domain, stack);
     else unchain(domain, stack);
-    end_all_met(domain, stack);
+    remove_borrowers(domain, stack);
     leave_group(stack->group, stack);
     if (stack->thread_shared) stack->thread_shared->links.dependents--;
     leave_all(domain, stack);

@@ -41,8 +41,8 @@ static inline strata_stack_t *strata_stack_set_next(const strata_stack_set_t *se
     for (strata_stack_t *stack = strata_stack_set_next(set, 0); stack; stack = strata_stack_set_next(set, stack->number + 1u))
 /* Visits the other stacks with blocks that the stream may have used, shared stacks included. The second
  * function removes the stream from these stacks, so that later visits skip them. */
-void strata_stack_list_visit_met(strata_domain_t *domain, strata_stream_t stream, strata_stack_set_t *set);
-void strata_stack_list_leave_met(strata_domain_t *domain, strata_stream_t stream, const strata_stack_set_t *set);
+void strata_stack_list_visit_borrowed(strata_domain_t *domain, strata_stream_t stream, strata_stack_set_t *set);
+void strata_stack_list_leave_borrowed(strata_domain_t *domain, strata_stream_t stream, const strata_stack_set_t *set);
 
 /* Identifies the requests that a stack serves. */
 typedef struct strata_stack_key {

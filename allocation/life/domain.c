@@ -21,7 +21,7 @@ strata_status_t strata_domain_create(strata_device_t *device, strata_place_t pla
     domain->ordinary.name = "";
     domain->directory = directory;
     strata_lock_init(&domain->lock, STRATA_RANK_DOMAIN, device->lock_observer);
-    strata_lock_init(&domain->met_lock, STRATA_RANK_EVENTS, device->lock_observer);
+    strata_lock_init(&domain->borrowers_lock, STRATA_RANK_EVENTS, device->lock_observer);
     strata_sent_init(domain);
     strata_condition_init(&domain->freed);
     strata_captures_init(&domain->own_captures);
@@ -63,7 +63,7 @@ void strata_domain_destroy(strata_domain_t *domain) {
     strata_condition_destroy(&domain->freed);
     strata_quota_destroy(&domain->quota);
     strata_captures_destroy(&domain->own_captures);
-    strata_lock_destroy(&domain->met_lock);
+    strata_lock_destroy(&domain->borrowers_lock);
     strata_lock_destroy(&domain->lock);
     strata_host_delete(domain->chains);
     while (domain->ordinary.next) {

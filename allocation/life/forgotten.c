@@ -114,14 +114,14 @@ static void make_orphan(strata_domain_t *domain, strata_stack_t *stack) {
 }
 
 void strata_domain_forget_stream(strata_domain_t *domain, strata_stream_t stream) {
-    strata_stack_set_t met;
+    strata_stack_set_t borrowed;
     for (strata_stack_t *own = NULL; (own = visit(domain, stream, own)) != NULL;) strata_stack_stream_gone(own, stream);
     /* The shared stacks are last: layers of a stack may fill and return memory when their stream ends,
      * which is also work of the stream. */
-    strata_stack_list_visit_met(domain, stream, &met);
-    for (int shared = 0; shared < 2; shared++) STRATA_STACK_SET_EACH(&met, stack)
+    strata_stack_list_visit_borrowed(domain, stream, &borrowed);
+    for (int shared = 0; shared < 2; shared++) STRATA_STACK_SET_EACH(&borrowed, stack)
     if (stack->is_shared == (shared != 0)) strata_stack_stream_gone(stack, stream);
-    strata_stack_list_leave_met(domain, stream, &met);
+    strata_stack_list_leave_borrowed(domain, stream, &borrowed);
     strata_place_kind_t kind = strata_place_kind(domain->place);
     bool owns = kind == STRATA_PLACE_GPU || kind == STRATA_PLACE_MANAGED;
     strata_stack_t *stack;

@@ -81,6 +81,24 @@ typedef struct strata_stack_links {
     uint32_t visitors; /* walks of the domain's list that are at this stack */
 } strata_stack_links_t;
 
+enum { STRATA_BORROWERS = 4, STRATA_BORROWER_CHAINS = 512 };
+/* A stream that used blocks of another stream's stack. */
+typedef struct strata_borrower {
+    strata_stream_t stream; /* NULL if this entry is free */
+    strata_stack_t *stack;
+    struct strata_borrower *next, **link; /* the chain, and the pointer that points to this entry */
+} strata_borrower_t;
+
+/* The other streams that used blocks of the stack and are not forgotten. A stack with more such streams than
+ * fit, or a shared stack, is in a list of its domain instead. Owned by domain/stack_list.c, guarded by the
+ * domain's `borrowers_lock`. */
+typedef struct strata_borrowers {
+    strata_borrower_t entries[STRATA_BORROWERS];
+    _Atomic(strata_stream_t) last; /* one of these streams, or NULL; also read without the lock */
+    _Atomic bool many; /* more streams than fit in `entries`; also read without the lock */
+    strata_stack_t *next_with_many, *prev_with_many;
+} strata_borrowers_t;
+
 /* What keeps a stack without live blocks from being destroyed. Owned by call/; stack/stack.c and
  * graphs/live.c also count calls. Guarded by the stack's lock. */
 typedef struct strata_holds {

@@ -6,6 +6,7 @@
  *     stack of stream B   stream_safe > auto_growth  /
  *
  *  - plan.* has the layers that a stack is built from
+ *  - features.h has the state that features keep in every stack
  *  - direct.* is the fast path of a hit and of its free
  *  - magazines.* keeps freed blocks for threads that share a stream, threads.* numbers the threads
  *  - handles.h has further operations of a source of handles
@@ -57,14 +58,6 @@ typedef struct strata_graph_pool strata_graph_pool_t;
 typedef struct strata_direct strata_direct_t;
 typedef uint64_t strata_stack_handle_t;
 
-/* A stream that used blocks of another stream's stack. */
-enum { STRATA_MET = 4, STRATA_MET_CHAINS = 512 };
-typedef struct strata_met {
-    strata_stream_t stream; /* NULL if this entry is free */
-    strata_stack_t *stack;
-    struct strata_met *next, **link; /* the chain, and the pointer that points to this entry */
-} strata_met_t;
-
 struct strata_stack {
     /* Every call reads these fields, and they are rarely written. The lock of `home` guards those of them, and of `figures`, that
      * may change while the stack is open. Threads with a handle or a ref read the atomic words without it. */
@@ -106,19 +99,16 @@ struct strata_stack {
     uint64_t thread; /* if the stream is a per-thread default stream, its thread; otherwise 0 */
     uint64_t of_thread; /* the only thread that it serves, or 0 for any. In a threaded plan only the group's shared stack has 0 */
     strata_stack_t *thread_shared; /* has the instances of thread scope that this stack uses; may be NULL */
+    strata_condition_t host_waited; /* signals the end of a call that used a stream's handle with the lock released */
+
+    /* State of features. Their header names the owner and the lock of each. */
     strata_stack_links_t links;
+    strata_borrowers_t borrowers;
     strata_forgotten_t forgotten;
     strata_wait_history_t wait_history;
     strata_idle_release_t idle;
     strata_holds_t holds;
     strata_notes_table_t notes;
-    strata_condition_t host_waited; /* signals the end of a call that used a stream's handle with the lock released */
-    /* The other streams that used blocks of this stack and are not forgotten; guarded by the domain's `met_lock`. A stack with more
-     * such streams than fit, or a shared stack, is in a list of its domain instead. */
-    strata_met_t met[STRATA_MET];
-    _Atomic(strata_stream_t) last_met; /* one of these streams, or NULL; also read without the lock */
-    _Atomic bool met_many; /* more streams than fit in `met`; also read without the lock */
-    strata_stack_t *next_met_many, *prev_met_many;
 };
 
 /* A handle is {stack number 12 bits, serial 52}. The serial is unique in the process, so it names one life of the number. */

@@ -72,7 +72,7 @@ static uint64_t looks_to_forget(int count, int order, const char *strategy) {
     uint64_t looks = rig_domain(&rig)->looked - before;
     EXPECT_OK(strata_release(rig.s, rig.gpu, NULL));
     EXPECT_EQ(rig_domain(&rig)->orphans, 0);
-    for (int i = 0; i < STRATA_MET_CHAINS; i++) EXPECT_EQ(rig_domain(&rig)->met[i], NULL);
+    for (int i = 0; i < STRATA_BORROWER_CHAINS; i++) EXPECT_EQ(rig_domain(&rig)->borrowers[i], NULL);
     return looks;
 }
 
