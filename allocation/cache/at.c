@@ -30,8 +30,7 @@ static uint32_t begin_near(const strata_chunks_t *self, uint32_t number, const s
     return best;
 }
 
-/* Returns the slot of the block in which a place begins, or 0 if the cache does not own that memory. */
-static uint32_t block_at(strata_chunks_t *self, const strata_extent_t *place) {
+uint32_t strata_chunks_free_at(strata_chunks_t *self, const strata_extent_t *place) {
     const strata_order_key_t key = {place->ptr, UINT64_MAX, 0};
     uint32_t number = strata_order_before(&self->by_address, &key);
     const strata_chunk_t *chunk = strata_chunk_at(self, number);
@@ -40,13 +39,7 @@ static uint32_t block_at(strata_chunks_t *self, const strata_extent_t *place) {
     const strata_record_t *block = strata_slab_record(slab_of(self), slot);
     while (block->ptr > place->ptr) block = strata_slab_record(slab_of(self), slot = block->prev);
     while (place->ptr - block->ptr >= block->size) block = strata_slab_record(slab_of(self), slot = block->next);
-    return slot;
-}
-
-uint32_t strata_chunks_free_at(strata_chunks_t *self, const strata_extent_t *place) {
-    uint32_t slot = block_at(self, place);
-    const strata_record_t *block = strata_slab_record(slab_of(self), slot);
-    bool whole = slot != 0 && place->size <= block->size - (place->ptr - block->ptr);
+    bool whole = place->size <= block->size - (place->ptr - block->ptr);
     return whole && strata_slab_is_idle(slab_of(self), slot) ? slot : 0;
 }
 
@@ -65,13 +58,6 @@ static uint32_t cut(strata_chunks_t *self, uint32_t slot, uint64_t size) {
     return 0;
 }
 
-static void undo_cut(strata_chunks_t *self, uint32_t slot) {
-    uint32_t after = strata_slab_record(slab_of(self), slot)->next;
-    if (self->policy->join) self->policy->join(&self->base, strata_slab_record(slab_of(self), after));
-    strata_pieces_join(slab_of(self), slot);
-    strata_chunks_note_last(self, slot);
-}
-
 uint32_t strata_chunks_carve(strata_chunks_t *self, uint32_t slot, const strata_extent_t *place) {
     const strata_record_t *block = strata_slab_record(slab_of(self), slot);
     uint64_t low = place->ptr - block->ptr, high = block->size - low - place->size;
@@ -80,7 +66,12 @@ uint32_t strata_chunks_carve(strata_chunks_t *self, uint32_t slot, const strata_
     uint32_t own = low ? cut(self, slot, low) : slot;
     uint32_t rest = own && high ? cut(self, own, place->size) : own;
     if (rest == 0) {
-        if (own && low) undo_cut(self, slot);
+        if (own && low) {
+            strata_record_t *after = strata_slab_record(slab_of(self), block->next);
+            if (self->policy->join) self->policy->join(&self->base, after);
+            strata_pieces_join(slab_of(self), slot);
+            strata_chunks_note_last(self, slot);
+        }
         self->policy->put_in(&self->base, slot);
         return 0;
     }

@@ -15,17 +15,14 @@ bool strata_chunks_come_in_order(const strata_layer_t *below) {
     return false;
 }
 
-static bool is_sole_cache(const strata_plan_t *plan) {
-    uint32_t caches = 0;
-    for (uint32_t n = 1; n <= plan->count; n++) caches += plan->nodes[n].type->role == STRATA_CACHE;
-    return caches == 1;
-}
-
 strata_status_t strata_chunks_init(strata_layer_t *base, const strata_chunk_policy_t *policy, size_t node_size, uint32_t capacity) {
     strata_chunks_t *self = (strata_chunks_t *)base;
     self->policy = policy;
     self->unit = 1;
-    self->sole = is_sole_cache(base->stack->group->plan);
+    const strata_plan_t *plan = base->stack->group->plan;
+    uint32_t caches = 0;
+    for (uint32_t n = 1; n <= plan->count; n++) caches += plan->nodes[n].type->role == STRATA_CACHE;
+    self->sole = caches == 1;
     self->ordered = policy->is_in_use && strata_chunks_come_in_order(base->below[0]);
     strata_status_t status = strata_nodes_init(&self->nodes, node_size, capacity);
     if (status != STRATA_OK) return status;
@@ -46,13 +43,11 @@ strata_status_t strata_chunks_join(strata_chunks_t *self) {
     return status == STRATA_E_UNSUPPORTED ? STRATA_OK : status;
 }
 
-static void free_parts(const strata_chunks_t *self, uint32_t number) {
-    for (; number; number = strata_chunk_at(self, number)->part) strata_chunk_free(strata_chunk_at(self, number)->below);
-}
-
 void strata_chunks_destroy(strata_layer_t *base) {
     strata_chunks_t *self = (strata_chunks_t *)base;
-    STRATA_EACH_CHUNK(self, number) free_parts(self, number);
+    STRATA_EACH_CHUNK(self, number)
+        for (uint32_t part = number; part; part = strata_chunk_at(self, part)->part)
+            strata_chunk_free(strata_chunk_at(self, part)->below);
     strata_condition_destroy(&self->grown);
     strata_repeats_destroy(&self->repeats);
     strata_nodes_destroy(&self->nodes);
@@ -150,26 +145,18 @@ void strata_chunks_count_out(strata_chunks_t *self, const strata_record_t *below
     self->held -= size;
 }
 
-static void count_out_all(strata_chunks_t *self, uint32_t number) {
-    for (; number; number = strata_chunk_at(self, number)->part) {
-        const strata_record_t *below = strata_chunk_at(self, number)->below;
-        strata_chunks_count_out(self, below, strata_round_down(below->size, self->unit));
-    }
-}
-
-static void give_slots(strata_slab_t *slab, uint32_t slot) {
-    for (uint32_t next; slot; slot = next) {
-        next = strata_slab_record(slab, slot)->next;
-        strata_slab_give(slab, slot);
-    }
-}
-
 void strata_chunks_detach(strata_chunks_t *self, uint32_t number, strata_leaving_t *leaving) {
     strata_chunk_t *chunk = strata_chunk_at(self, number);
     self->policy->leave(&self->base, chunk);
-    give_slots(slab_of(&self->base), chunk->first);
+    for (uint32_t slot = chunk->first, next; slot; slot = next) {
+        next = strata_slab_record(slab_of(&self->base), slot)->next;
+        strata_slab_give(slab_of(&self->base), slot);
+    }
     strata_chunks_unlist(self, number);
-    count_out_all(self, number);
+    for (uint32_t part = number; part; part = strata_chunk_at(self, part)->part) {
+        const strata_record_t *below = strata_chunk_at(self, part)->below;
+        strata_chunks_count_out(self, below, strata_round_down(below->size, self->unit));
+    }
     chunk->chain = 0;
     *(leaving->last ? &strata_chunk_at(self, leaving->last)->chain : &leaving->first) = number;
     leaving->last = number;

@@ -86,7 +86,7 @@ typedef struct strata_chunks {
     bool ordered; /* memory below is allocated and freed in stream order, and this cache has several streams */
     bool sorted; /* the list is in address order; otherwise in order of creation */
     bool joins; /* a chunk that begins where another ends is joined to that one */
-    bool growing; /* a thread is growing the cache: strata_chunks_begin_growth() */
+    bool growing; /* a thread is growing the cache: strata_cache_serve() */
     /* the chunk number of all blocks, if chunks grow and shrink in parts (runs.h); 0 if each block has its
      * chunk's own */
     uint32_t one_number;
@@ -177,11 +177,6 @@ uint64_t strata_chunks_trim(strata_layer_t *base, uint64_t keep, strata_call_t *
 
 /* ---- growth (growth.c) ---- */
 
-/* Returns true and makes the caller the one thread that grows, until strata_chunks_end_growth(). If another
- * thread grows already, waits for it with the lock open and returns false, and the caller searches again.
- * `growing` is &chunks->growing, or a flag of the cache's own if parts of it grow separately. */
-bool strata_chunks_begin_growth(strata_chunks_t *self, bool *growing, strata_call_t *call);
-void strata_chunks_end_growth(strata_chunks_t *self, bool *growing);
 /* Sleeps until another thread's growth ends, or until `grown` is broadcast for another reason. May also wake up
  * without one. */
 void strata_chunks_wait_for_others(strata_chunks_t *self, strata_call_t *call);

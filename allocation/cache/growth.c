@@ -8,17 +8,6 @@ void strata_chunks_wait_for_others(strata_chunks_t *self, strata_call_t *call) {
     self->waiting--;
 }
 
-bool strata_chunks_begin_growth(strata_chunks_t *self, bool *growing, strata_call_t *call) {
-    if (!*growing) return *growing = true;
-    strata_chunks_wait_for_others(self, call);
-    return false;
-}
-
-void strata_chunks_end_growth(strata_chunks_t *self, bool *growing) {
-    *growing = false;
-    if (self->waiting) strata_condition_broadcast(&self->grown);
-}
-
 strata_status_t strata_chunks_ask(strata_chunks_t *self, uint64_t at, uint64_t size, uint64_t alignment,
                                   const strata_request_t *request, strata_record_t **below) {
     strata_request_t chunk = *request;

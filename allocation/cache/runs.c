@@ -26,11 +26,6 @@ uint32_t strata_runs_find_part(strata_runs_t *self, uint64_t address) {
     return part && address - strata_run_part_at(self, part)->at < strata_run_part_at(self, part)->size ? part : 0;
 }
 
-uint32_t strata_runs_part_from(strata_runs_t *self, uint64_t address) {
-    const strata_order_key_t key = {address, 0, 0};
-    return strata_order_from(&self->parts, &key);
-}
-
 /* ---- adding ---- */
 
 static void link_blocks(strata_runs_t *self, uint32_t low, uint32_t high) {
@@ -58,16 +53,6 @@ static void append_part(strata_runs_t *self, uint32_t run, uint32_t part, uint32
     strata_chunk_t *chunk = chunk_at(self, run);
     chunk_at(self, chunk->last_part ? chunk->last_part : run)->part = part;
     chunk->last_part = last ? last : part;
-}
-
-/* Appends a part of one block to the run. */
-static void extend(strata_runs_t *self, uint32_t run, uint32_t part, uint32_t slot, uint64_t size) {
-    strata_chunk_t *chunk = chunk_at(self, run);
-    link_blocks(self, strata_runs_last_block(self, run), slot);
-    link_blocks(self, slot, chunk->last);
-    block_at(self, chunk->last)->ptr += size;
-    append_part(self, run, part, 0);
-    chunk->size += size;
 }
 
 /* Joins run `high` to run `low`, which ends where `high` begins. */
@@ -100,7 +85,12 @@ uint32_t strata_runs_publish(strata_runs_t *self, strata_record_t *below) {
     strata_order_add(&self->parts, part, &(strata_order_key_t){below->ptr, part, 0});
     strata_chunks_count_in(self->chunks, below, size);
     if (before) {
-        extend(self, before, part, slot, size);
+        strata_chunk_t *run = chunk_at(self, before);
+        link_blocks(self, strata_runs_last_block(self, before), slot);
+        link_blocks(self, slot, run->last);
+        block_at(self, run->last)->ptr += size;
+        append_part(self, before, part, 0);
+        run->size += size;
     } else {
         link_blocks(self, bounds[0], slot);
         link_blocks(self, slot, bounds[1]);

@@ -47,7 +47,9 @@ static inline uint32_t strata_runs_find(strata_runs_t *self, uint64_t address) {
 }
 uint32_t strata_runs_find_part(strata_runs_t *self, uint64_t address);
 /* Returns the first part that begins at an address or above it, or 0 if there is none. */
-uint32_t strata_runs_part_from(strata_runs_t *self, uint64_t address);
+static inline uint32_t strata_runs_part_from(strata_runs_t *self, uint64_t address) {
+    return strata_order_from(&self->parts, &(strata_order_key_t){address, 0, 0});
+}
 static inline uint32_t strata_runs_next_part(const strata_runs_t *self, uint32_t part) {
     return strata_order_next(&self->parts, part);
 }

@@ -19,11 +19,6 @@ bool strata_cache_wait_for_pending(strata_layer_t *self, strata_lookup_t *lookup
            strata_patience_waited(patience, self, lookup->request, &(strata_growth_asked_t){.bytes = growth_size});
 }
 
-static uint64_t growth_size(const strata_chunks_t *cache, const strata_cache_policy_t *policy, const strata_lookup_t *lookup) {
-    if (lookup->request->flags & STRATA_NO_GROW) return 0;
-    return policy->growth_size ? policy->growth_size(&cache->base, lookup) : lookup->rounded;
-}
-
 strata_status_t strata_cache_serve(strata_chunks_t *cache, const strata_cache_policy_t *policy, bool *growing,
                                    strata_lookup_t *lookup, strata_record_t **record) {
     strata_layer_t *self = &cache->base;
@@ -35,15 +30,20 @@ strata_status_t strata_cache_serve(strata_chunks_t *cache, const strata_cache_po
     if (repeats && strata_repeats_recall(&cache->repeats, lookup->user, lookup->rounded, &place))
         block = policy->serve_at(self, &place, lookup);
     while (!block && (status = policy->search(self, lookup, &block)) == STRATA_E_NO_MEMORY) {
-        uint64_t size = growth_size(cache, policy, lookup);
+        uint64_t size = policy->growth_size ? policy->growth_size(self, lookup) : lookup->rounded;
+        if (lookup->request->flags & STRATA_NO_GROW) size = 0;
         if (size == 0)
             return strata_fail(STRATA_E_NO_MEMORY, 0, "no free block of %llu bytes, and growth is forbidden",
                                (unsigned long long)lookup->rounded);
         if (policy->wait && policy->wait(self, lookup, size, &patience)) continue;
-        if (!strata_chunks_begin_growth(cache, growing, lookup->request->call)) continue;
-        lookup->grown = true;
+        if (*growing) {
+            strata_chunks_wait_for_others(cache, lookup->request->call);
+            continue;
+        }
+        *growing = lookup->grown = true;
         status = policy->grow(self, lookup, size, &block);
-        strata_chunks_end_growth(cache, growing);
+        *growing = false;
+        if (cache->waiting) strata_condition_broadcast(&cache->grown);
         if (status != STRATA_OK) return status;
     }
     if (status != STRATA_OK) return status;

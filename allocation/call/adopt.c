@@ -12,31 +12,12 @@ typedef struct ending {
 
 _Static_assert(offsetof(strata_record_t, chunk) - offsetof(strata_record_t, prev) == sizeof(ending_t), "it has room there");
 
-static ending_t ending_of(const strata_record_t *record) {
+static void give_back(strata_layer_t *self, const strata_record_t *record, uint64_t size) {
     ending_t ending;
     memcpy(&ending, &record->prev, sizeof ending);
-    return ending;
-}
-
-static void give_back(strata_layer_t *self, const strata_record_t *record, uint64_t size) {
-    const ending_t ending = ending_of(record);
     strata_domain_uncover(self->domain, record->ptr, size);
     if (ending.deleter) ending.deleter(record->ptr, size, ending.context);
     strata_domain_unbook(self->domain, size);
-}
-
-/* No lock is held. */
-static strata_status_t book(strata_domain_t *domain, const strata_request_t *request, const strata_adopted_t *memory) {
-    strata_status_t status = strata_domain_claim(domain, request, memory->size);
-    if (status != STRATA_OK) return status;
-    status = strata_domain_book(domain, memory->address, memory->size);
-    if (status != STRATA_OK) strata_domain_unclaim(domain, memory->size);
-    return status;
-}
-
-static void unbook(strata_domain_t *domain, const strata_adopted_t *memory) {
-    strata_domain_uncover(domain, memory->address, memory->size);
-    strata_domain_unbook(domain, memory->size);
 }
 
 strata_status_t strata_record_adopt(strata_layer_t *self, const strata_request_t *request, const strata_adopted_t *memory,
@@ -49,7 +30,10 @@ strata_status_t strata_record_adopt(strata_layer_t *self, const strata_request_t
     if (memory->size < request->size || (memory->address & (request->alignment - 1)) != 0)
         return strata_fail(STRATA_E_INVALID, 0, "%s: the adopted memory is too small or misaligned", self->type->name);
     strata_opened_t opened = strata_call_unlock(request->call);
-    strata_status_t status = book(self->domain, request, memory);
+    strata_domain_t *domain = self->domain;
+    strata_status_t status = strata_domain_claim(domain, request, memory->size);
+    if (status == STRATA_OK && (status = strata_domain_book(domain, memory->address, memory->size)) != STRATA_OK)
+        strata_domain_unclaim(domain, memory->size);
     strata_call_lock(request->call, opened);
     strata_record_t *adopted = status == STRATA_OK ? strata_record_new(self, request, memory->address, memory->size) : NULL;
     if (adopted) {
@@ -59,7 +43,8 @@ strata_status_t strata_record_adopt(strata_layer_t *self, const strata_request_t
     }
     if (status != STRATA_OK) return status;
     opened = strata_call_unlock(request->call);
-    unbook(self->domain, memory);
+    strata_domain_uncover(domain, memory->address, memory->size);
+    strata_domain_unbook(domain, memory->size);
     strata_call_lock(request->call, opened);
     return STRATA_E_LIMIT;
 }

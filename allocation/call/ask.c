@@ -15,14 +15,6 @@ uint64_t strata_stack_release(strata_stack_t *stack) {
     return released;
 }
 
-/* Returns how much of `keep` the layer may keep, if the stack has `idle` known idle bytes. A layer that
- * cannot report its idle bytes (a driver's pool) may keep the part that the others leave. The layer's
- * lock is held. */
-static uint64_t share_of(strata_layer_t *layer, uint64_t keep, uint64_t idle) {
-    uint64_t own = layer->type->idle_bytes ? layer->type->idle_bytes(layer) : 0, others = idle - strata_min(idle, own);
-    return keep - strata_min(keep, others);
-}
-
 uint64_t strata_stack_trim(strata_stack_t *stack, uint64_t keep) {
     uint64_t released = 0;
     if (atomic_load(&stack->group->pinned)) return 0;
@@ -35,32 +27,27 @@ uint64_t strata_stack_trim(strata_stack_t *stack, uint64_t keep) {
         if (tells && idle <= keep) continue;
         strata_call_t call = {.stack = stack};
         bool entered = strata_call_enter(&call, layer);
-        if (layer->type->trim) released += layer->type->trim(layer, share_of(layer, keep, idle), &call);
+        /* A layer that cannot report its idle bytes (a driver's pool) may keep the part that the others leave. */
+        uint64_t own = tells ? layer->type->idle_bytes(layer) : 0, others = idle - strata_min(idle, own);
+        if (layer->type->trim) released += layer->type->trim(layer, keep - strata_min(keep, others), &call);
         else released += layer->type->release(layer, &call);
         strata_call_leave(&call, layer, entered);
     }
     return released;
 }
 
-/* Memory of a forgotten stream is pending until that stream's work is done. Afterwards any stream may use
- * it. */
-static void poll_gone(strata_stack_t *stack, strata_pending_t *pending) {
-    strata_stack_take(stack);
-    strata_handle_t gone = stack->forgotten.last_event;
-    uint64_t at = gone ? strata_device_event_ready_at(stack->domain->device, gone) : 0;
-    strata_unlock(&stack->lock);
-    if (!gone) return;
-    uint64_t idle = strata_stack_idle_bytes(stack);
-    if (strata_stack_has_passed(stack)) {
-        pending->freed_bytes += idle;
-        return;
-    }
-    pending->pending_bytes += idle;
-    if (at < pending->ready_at) pending->ready_at = at;
-}
-
 void strata_stack_poll(strata_stack_t *stack, strata_pending_t *pending) {
-    if (stack->forgotten.orphan) poll_gone(stack, pending);
+    if (stack->forgotten.orphan) {
+        /* Memory of a forgotten stream is pending until that stream's work is done. Afterwards any stream may use it. */
+        strata_stack_take(stack);
+        strata_handle_t gone = stack->forgotten.last_event;
+        uint64_t at = gone ? strata_device_event_ready_at(stack->domain->device, gone) : UINT64_MAX;
+        strata_unlock(&stack->lock);
+        uint64_t idle = gone ? strata_stack_idle_bytes(stack) : 0;
+        bool passed = gone && strata_stack_has_passed(stack);
+        *(passed ? &pending->freed_bytes : &pending->pending_bytes) += idle;
+        if (!passed) pending->ready_at = strata_min(pending->ready_at, at);
+    }
     STRATA_EACH_OWN_LAYER(stack, layer) {
         if (!layer->type->poll) continue;
         strata_call_t call = {.stack = stack};
@@ -94,17 +81,14 @@ void strata_record_notify(strata_record_t *record, strata_notice_t *notice, stra
     strata_stack_notify_by(strata_stack_of(record->stack), notice, call);
 }
 
-static bool any_takes(const strata_plan_t *plan, strata_notice_kind_t kind) {
-    bool takes = false;
-    for (uint32_t i = 1; i <= plan->count && !takes; i++) takes = strata_layer_takes(plan->nodes[i].type, kind);
-    return takes;
-}
-
 /* If no layer takes such notices, only the plans are examined. */
 void strata_domain_notify(strata_domain_t *domain, strata_notice_t *notice) {
     strata_group_t *group = NULL;
     while (!notice->taken && (group = strata_domain_next_group(domain, group)) != NULL) {
-        if (!any_takes(group->plan, notice->kind)) continue;
+        bool takes = false;
+        for (uint32_t i = 1; i <= group->plan->count && !takes; i++)
+            takes = strata_layer_takes(group->plan->nodes[i].type, notice->kind);
+        if (!takes) continue;
         STRATA_DOMAIN_EACH_OF(domain, group, stack)
             if (!notice->taken) strata_stack_notify(stack, notice);
     }

@@ -97,23 +97,21 @@ static void set_state(const strata_call_t *call, strata_record_t *record, strata
     if (!held) strata_unlock(&home->lock);
 }
 
-/* A layer may have filled the memory on the stream of the request. An orphan's memory is served to any
- * stream next, with no ordering after that fill. If the end of the fill cannot be observed, no memory of
- * the stack may be reused. The host fills memory that has no owner stream. */
-static void wait_for_guest(strata_call_t *call) {
-    strata_opened_t opened = strata_call_unlock(call);
-    if (!strata_domain_wait_for(call->stack->domain, call->stream)) {
-        strata_stack_take(call->stack);
-        call->stack->forgotten.borrower_unknown = true;
-        strata_unlock(&call->stack->lock);
-    }
-    strata_call_lock(call, opened);
-}
-
 /* Handles a record that is freed because a layer above failed. It never had a ref to end. A layer that
  * keeps or defers it must not see it as a caller's block. */
 static void undo(strata_call_t *call, strata_record_t *record) {
-    if (call->stack->forgotten.orphan) wait_for_guest(call);
+    /* A layer may have filled the memory on the stream of the request. An orphan's memory is served to any
+     * stream next, with no ordering after that fill. If the end of the fill cannot be observed, no memory of
+     * the stack may be reused. The host fills memory that has no owner stream. */
+    if (call->stack->forgotten.orphan) {
+        strata_opened_t opened = strata_call_unlock(call);
+        if (!strata_domain_wait_for(call->stack->domain, call->stream)) {
+            strata_stack_take(call->stack);
+            call->stack->forgotten.borrower_unknown = true;
+            strata_unlock(&call->stack->lock);
+        }
+        strata_call_lock(call, opened);
+    }
     set_state(call, record, STRATA_RECORD_DEFERRED);
 }
 

@@ -39,15 +39,6 @@ static void lock_in_order(strata_call_t *call, strata_stack_t *server) {
     call->held[strata_call_level(call, shared)] = shared;
 }
 
-/* The record may have been freed while no lock was held. */
-static strata_record_t *checked_in(const strata_call_t *call, strata_stack_t *home, strata_t facade, strata_ref_t ref) {
-    bool held = strata_call_holds(call, home);
-    if (!held) strata_stack_take(home);
-    strata_record_t *record = checked(home, facade, ref);
-    if (!held) strata_unlock(&home->lock);
-    return record;
-}
-
 strata_status_t strata_record_find(strata_t facade, strata_ref_t ref, strata_call_t *call, strata_record_t **out) {
     strata_stack_t *home = strata_stack_of(strata_ref_home(ref));
     if (!home) return stale(ref, "it was never allocated");
@@ -66,7 +57,11 @@ strata_status_t strata_record_find(strata_t facade, strata_ref_t ref, strata_cal
     }
     strata_unlock(&home->lock);
     lock_in_order(call, server);
-    *out = checked_in(call, home, facade, ref);
+    /* The record may have been freed while no lock was held. */
+    bool held = strata_call_holds(call, home);
+    if (!held) strata_stack_take(home);
+    *out = checked(home, facade, ref);
+    if (!held) strata_unlock(&home->lock);
     if (*out) return STRATA_OK;
     (void)strata_call_unlock(call);
     return STRATA_E_STALE;
@@ -155,23 +150,17 @@ strata_status_t strata_record_unborrow(strata_call_t *call, strata_record_t *rec
 
 /* ---- free ---- */
 
-/* The ref is stale from here on: a second free finds another generation. */
-static void end_ref(const strata_call_t *call, strata_record_t *record) {
-    strata_stack_t *home = strata_stack_of(record->home);
+/* Ends the ref, which is stale from here on: a second free finds another generation. Afterwards this call
+ * alone owns the record, and the stack is not destroyed before leave(), whatever it holds. */
+static void enter(strata_call_t *call, strata_record_t *record) {
+    strata_stack_t *server = call->stack, *home = strata_stack_of(record->home);
+    strata_stack_unbook(server, record);
+    server->uncached.bytes -= strata_record_reserved(record);
     bool held = strata_call_holds(call, home);
     if (!held) strata_stack_take(home);
     record->generation++;
     record->state = STRATA_RECORD_DEFERRED;
     if (!held) strata_unlock(&home->lock);
-}
-
-/* Ends the ref. Afterwards this call alone owns the record, and the stack is not destroyed before
- * leave(), whatever it holds. */
-static void enter(strata_call_t *call, strata_record_t *record) {
-    strata_stack_t *server = call->stack;
-    strata_stack_unbook(server, record);
-    server->uncached.bytes -= strata_record_reserved(record);
-    end_ref(call, record);
     server->holds.calls++;
 }
 

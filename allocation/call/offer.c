@@ -57,14 +57,6 @@ static strata_status_t give_back(strata_layer_t *self, uint64_t address) {
     return status == STRATA_E_SHUTDOWN ? STRATA_OK : status;
 }
 
-static strata_status_t get(strata_layer_t *self, size_t size, size_t alignment, strata_address_t *got) {
-    strata_device_t *device = self->domain->device;
-    strata_memory_t memory = memory_of(self);
-    return on_host(memory)
-               ? strata_device_host_alloc(device, memory, size, alignment, STRATA_HOST_PORTABLE | STRATA_HOST_MAPPED, got)
-               : strata_device_malloc(device, memory, size, got);
-}
-
 /* Returns memory that could not be booked. If the device refuses it, the memory is quarantined. The
  * earlier reason stays. */
 static strata_status_t give_unbooked(strata_layer_t *self, strata_address_t got, size_t size) {
@@ -87,7 +79,10 @@ strata_status_t strata_layer_get_memory(strata_layer_t *self, const strata_reque
     strata_address_t got = 0;
     strata_status_t status = strata_domain_claim(domain, request, size);
     if (status != STRATA_OK) return status;
-    status = get(self, size, alignment, &got);
+    strata_memory_t memory = memory_of(self);
+    status = on_host(memory) ? strata_device_host_alloc(domain->device, memory, size, alignment,
+                                                        STRATA_HOST_PORTABLE | STRATA_HOST_MAPPED, &got)
+                             : strata_device_malloc(domain->device, memory, size, &got);
     if (status != STRATA_OK) {
         strata_domain_unclaim(domain, size);
         if (status == STRATA_E_NO_MEMORY) strata_refused_by_device(request, size);

@@ -2,23 +2,10 @@
 
 #include "allocation/domain/domain.h"
 
-/* The lock of `home` is held. */
-static void tell_allocation(const strata_stack_t *home, strata_ref_t ref, strata_ref_info_t *info) {
-    uint32_t slot = strata_ref_slot(ref), generation = strata_ref_generation(ref);
-    if (slot == 0 || slot >= home->slab.used) return;
-    const strata_record_t *record = strata_slab_record(&home->slab, slot);
-    info->live = record->generation == generation && record->state == STRATA_RECORD_LIVE;
-    info->freed = generation >= home->slab.first_generation && generation < record->generation;
-    info->deferred = record->generation == generation + 1 && record->state == STRATA_RECORD_DEFERRED;
-    if (info->live) info->ptr = record->ptr;
-    if (info->live) info->size = record->size;
-    const strata_record_notes_t *notes = strata_record_notes_noted(home, slot, generation);
-    if (notes) info->note = notes->note;
-}
-
 void strata_ref_info_of(strata_ref_t ref, strata_ref_info_t *info) {
     *info = (strata_ref_info_t){.stack_is_open = false};
     strata_stack_t *home = strata_stack_of(strata_ref_home(ref));
+    uint32_t slot = strata_ref_slot(ref), generation = strata_ref_generation(ref);
     if (!home) return;
     strata_stack_take(home);
     if (home->open) {
@@ -28,7 +15,16 @@ void strata_ref_info_of(strata_ref_t ref, strata_ref_info_t *info) {
                                     .stream = home->stream,
                                     .owned = !home->ownerless && !home->is_shared,
                                     .orphan = home->forgotten.orphan};
-        tell_allocation(home, ref, info);
+    }
+    if (home->open && slot != 0 && slot < home->slab.used) {
+        const strata_record_t *record = strata_slab_record(&home->slab, slot);
+        info->live = record->generation == generation && record->state == STRATA_RECORD_LIVE;
+        info->freed = generation >= home->slab.first_generation && generation < record->generation;
+        info->deferred = record->generation == generation + 1 && record->state == STRATA_RECORD_DEFERRED;
+        if (info->live) info->ptr = record->ptr;
+        if (info->live) info->size = record->size;
+        const strata_record_notes_t *notes = strata_record_notes_noted(home, slot, generation);
+        if (notes) info->note = notes->note;
     }
     strata_unlock(&home->lock);
 }

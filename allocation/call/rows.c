@@ -23,21 +23,15 @@ static void copy_row(strata_stack_t *stack, strata_layer_t *layer, const strata_
     row->pool = server->group->pool;
 }
 
-/* Returns an upper bound of the present number of blocks. */
-static size_t slots_used(strata_domain_t *domain) {
-    size_t used = 0;
+/* Copies all rows of one moment. The first room is an upper bound of the present number of blocks. Blocks may be
+ * added while room is made for those counted before, so it may need more room. */
+static strata_status_t copy_rows(strata_domain_t *domain, strata_rows_t *rows) {
+    *rows = (strata_rows_t){.room = 0};
     STRATA_DOMAIN_EACH(domain, stack) {
         strata_stack_take(stack);
-        used += stack->slab.used;
+        rows->room += stack->slab.used;
         strata_unlock(&stack->lock);
     }
-    return used;
-}
-
-/* Copies all rows of one moment. Blocks may be added while room is made for those counted before, so it
- * may need more room. */
-static strata_status_t copy_rows(strata_domain_t *domain, strata_rows_t *rows) {
-    *rows = (strata_rows_t){.room = slots_used(domain)};
     for (;;) {
         rows->rows = strata_host_new(rows->room + 1, sizeof *rows->rows);
         if (!rows->rows) return STRATA_E_HOST_MEMORY;
@@ -61,15 +55,13 @@ static int by_address(const void *a, const void *b) {
     return first < second ? -1 : first > second;
 }
 
-static bool goes_on(const strata_snapshot_row_t *row) {
-    return row[0].chunk == row[-1].chunk && (uintptr_t)row[0].block.ptr == (uintptr_t)row[-1].block.ptr + row[-1].block.size;
-}
-
 static size_t find_runs(const strata_rows_t *rows, strata_rows_run_t *runs) {
     size_t count = 0;
     for (size_t i = 0; i < rows->count; i++) {
-        bool begins = i == 0 || !goes_on(&rows->rows[i]);
-        if (begins && runs) runs[count] = (strata_rows_run_t){.first = &rows->rows[i]};
+        const strata_snapshot_row_t *row = &rows->rows[i];
+        bool begins = i == 0 || row[0].chunk != row[-1].chunk ||
+                      (uintptr_t)row[0].block.ptr != (uintptr_t)row[-1].block.ptr + row[-1].block.size;
+        if (begins && runs) runs[count] = (strata_rows_run_t){.first = row};
         count += begins;
         if (runs) runs[count - 1].count++;
     }

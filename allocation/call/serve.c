@@ -52,46 +52,35 @@ static void book(strata_record_t *record) {
     strata_stack_unlock(server);
 }
 
-/* Serves a hit from the stack of a forgotten stream. The free returns the block to that stack. It is used
- * on another stream, so it counts as borrowed. It is booked during the visit: after its last block is
- * served the stack may hold nothing, and end. */
-static bool serve_from_orphan(serving_t *serving, strata_stack_t *orphan) {
-    strata_pending_t pending = {.ready_at = UINT64_MAX};
-    strata_stack_poll(orphan, &pending);
-    serving_t theirs = {.stack = orphan, .request = serving->request};
-    if (down(&theirs, STRATA_NO_GROW) != STRATA_OK) return false;
-    if (borrow_served(orphan, theirs.record, serving->request->stream) != STRATA_OK) return false;
-    book(theirs.record);
-    serving->record = theirs.record;
-    serving->booked = true;
-    return true;
-}
-
+/* Serves a hit from the stack of a forgotten stream. The free returns the block to that stack. It is used on
+ * another stream, so it counts as borrowed. If no orphan has a block, the earlier reason stays. */
 static bool serve_from_orphans(serving_t *serving) {
     strata_domain_t *domain = serving->stack->domain;
+    const strata_error_t reason = *strata_last_error();
     if (serving->stack->forgotten.orphan) return false; /* its stream was forgotten during the call, so it borrows no more */
     for (strata_stack_t *stack = NULL; (stack = strata_domain_next_orphan(domain, stack)) != NULL;) {
         /* Layers of another group, especially of a pool, may hold memory that this group must not use. */
         if (stack->group != serving->stack->group || stack->group->graph || stack->of_thread != serving->stack->of_thread) continue;
-        if (!strata_stack_has_passed(stack) || !serve_from_orphan(serving, stack)) continue;
+        if (!strata_stack_has_passed(stack)) continue;
+        strata_pending_t pending = {.ready_at = UINT64_MAX};
+        serving_t theirs = {.stack = stack, .request = serving->request};
+        strata_stack_poll(stack, &pending);
+        if (down(&theirs, STRATA_NO_GROW) != STRATA_OK) continue;
+        if (borrow_served(stack, theirs.record, serving->request->stream) != STRATA_OK) continue;
+        /* It is booked during the visit: after its last block is served the stack may hold nothing, and end. */
+        book(theirs.record);
+        serving->record = theirs.record;
+        serving->booked = true;
         strata_domain_leave_stack(domain, stack);
         return true;
     }
+    (void)strata_fail_again(&reason);
     return false;
 }
 
-/* The stack belongs to the stream, so nothing is borrowed. The request remains outside pools: a layer
- * that distinguishes owners (scrub) treats it as another owner than the pool. */
-static bool serve_from_pool(serving_t *serving, strata_stack_t *stack) {
-    serving_t theirs = {.stack = stack, .request = serving->request};
-    if (down(&theirs, STRATA_NO_GROW | STRATA_NO_RETRY) != STRATA_OK) return false;
-    book(theirs.record);
-    serving->record = theirs.record;
-    serving->booked = true;
-    return true;
-}
-
-/* Serves free memory of the same stream from pools that lend. The reason of the refusal stays. */
+/* Serves free memory of the same stream from pools that lend. The stack belongs to the stream, so nothing is
+ * borrowed. The request remains outside pools: a layer that distinguishes owners (scrub) treats it as another
+ * owner than the pool. The reason of the refusal stays. */
 static bool serve_from_pools(serving_t *serving) {
     strata_stack_t *own = serving->stack;
     const strata_error_t reason = *strata_last_error();
@@ -102,29 +91,16 @@ static bool serve_from_pools(serving_t *serving) {
                     stack->of_thread == own->of_thread;
         bool lends = stack->group->lends && !stack->group->graph && !strata_group_is_paused(stack->group) &&
                      stack->group->plan->alignment >= serving->request->alignment;
-        if (!lends || !same || !serve_from_pool(serving, stack)) continue;
+        serving_t theirs = {.stack = stack, .request = serving->request};
+        if (!lends || !same || down(&theirs, STRATA_NO_GROW | STRATA_NO_RETRY) != STRATA_OK) continue;
+        book(theirs.record);
+        serving->record = theirs.record;
+        serving->booked = true;
         strata_domain_leave_stack(own->domain, stack);
         return true;
     }
     (void)strata_fail_again(&reason);
     return false;
-}
-
-/* If the orphans have nothing either, the earlier reason stays. */
-static bool serve_left_behind(serving_t *serving) {
-    const strata_error_t reason = *strata_last_error();
-    if (serve_from_orphans(serving)) return true;
-    (void)strata_fail_again(&reason);
-    return false;
-}
-
-static strata_status_t one_way(serving_t *serving) {
-    if (!strata_domain_has_orphans(serving->stack->domain)) return down(serving, 0);
-    strata_status_t status = down(serving, STRATA_NO_GROW | STRATA_NO_RETRY);
-    if (status != STRATA_E_NO_MEMORY) return status;
-    if (serve_from_orphans(serving)) return STRATA_OK;
-    strata_domain_sweep_orphans(serving->stack->domain);
-    return down(serving, 0);
 }
 
 /* Returns whether requests of `stack` pass through the instances that `other` shares. */
@@ -141,13 +117,6 @@ void strata_stack_undo_growth(strata_stack_t *stack, uint64_t reserved) {
     STRATA_DOMAIN_EACH(domain, other)
         if (stands_on(stack, other) && strata_domain_reserved(domain) > reserved) (void)strata_stack_release(other);
     (void)strata_fail_again(&reason);
-}
-
-static void recall(strata_stack_t *stack, strata_stream_t stream, uint64_t reserved) {
-    uint64_t now = strata_domain_reserved(stack->domain);
-    if (now <= reserved) return;
-    STRATA_DOMAIN_EACH(stack->domain, other)
-        if (other == stack || stands_on(stack, other)) strata_idle_recall(other, stack, stream, now - reserved);
 }
 
 strata_status_t strata_stack_serve(strata_stack_t *stack, const strata_request_t *request, strata_record_t **record) {
@@ -167,9 +136,20 @@ strata_status_t strata_stack_serve(strata_stack_t *stack, const strata_request_t
     /* If the stack has no cache, every request reaches a source, which calls the driver. So the check
      * comes first. */
     status = stack->hit ? STRATA_OK : strata_graphs_refuse_unannounced(stack, request->stream);
-    if (status == STRATA_OK) status = one_way(&serving);
+    /* Memory of forgotten streams is reused before the stack grows. */
+    bool orphans = status == STRATA_OK && strata_domain_has_orphans(stack->domain);
+    if (status == STRATA_OK) status = down(&serving, orphans ? STRATA_NO_GROW | STRATA_NO_RETRY : 0);
+    if (orphans && status == STRATA_E_NO_MEMORY) {
+        if (serve_from_orphans(&serving)) {
+            status = STRATA_OK;
+        } else {
+            strata_domain_sweep_orphans(stack->domain);
+            status = down(&serving, 0);
+        }
+    }
     /* The memory that the recovery waited for may be in a forgotten stream's stack. */
-    if (status == STRATA_E_NO_MEMORY && strata_domain_has_orphans(stack->domain) && serve_left_behind(&serving)) status = STRATA_OK;
+    if (status == STRATA_E_NO_MEMORY && strata_domain_has_orphans(stack->domain) && serve_from_orphans(&serving))
+        status = STRATA_OK;
     if (status == STRATA_E_NO_MEMORY && serve_from_pools(&serving)) status = STRATA_OK;
     /* In places without an owner, the stream of the request is the first borrower. */
     if (status == STRATA_OK && stack->ownerless && request->stream) status = borrow_served(stack, serving.record, request->stream);
@@ -178,7 +158,10 @@ strata_status_t strata_stack_serve(strata_stack_t *stack, const strata_request_t
         return status;
     }
     if (!serving.booked) book(serving.record);
-    if (atomic_load(&stack->group->recalls) > 0) recall(stack, request->stream, reserved);
+    uint64_t now = atomic_load(&stack->group->recalls) > 0 ? strata_domain_reserved(stack->domain) : 0;
+    if (now > reserved)
+        STRATA_DOMAIN_EACH(stack->domain, other)
+            if (other == stack || stands_on(stack, other)) strata_idle_recall(other, stack, request->stream, now - reserved);
     *record = serving.record;
     return STRATA_OK;
 }

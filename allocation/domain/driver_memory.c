@@ -32,22 +32,16 @@ static void destroy(strata_driver_memory_t *memory) {
     strata_host_delete(memory);
 }
 
-static strata_driver_memory_t *create(void) {
-    strata_driver_memory_t *memory = strata_host_new(1, sizeof *memory);
-    if (!memory) return NULL;
+/* If two threads create it concurrently, one deletes its own. Returns NULL on E_HOST_MEMORY. */
+static strata_driver_memory_t *ensure(strata_domain_t *domain) {
+    strata_driver_memory_t *memory = atomic_load(&domain->driver_memory), *none = NULL;
+    if (memory || !(memory = strata_host_new(1, sizeof *memory))) return memory;
     if (strata_nodes_init(&memory->nodes, sizeof(entry_t), MOST) != STRATA_OK) {
         strata_host_delete(memory);
         return NULL;
     }
     strata_lock_init(&memory->lock, STRATA_RANK_DEVICE, NULL);
     strata_index_init(&memory->index, &memory->nodes, offsetof(entry_t, link));
-    return memory;
-}
-
-/* If two threads create it concurrently, one deletes its own. Returns NULL on E_HOST_MEMORY. */
-static strata_driver_memory_t *ensure(strata_domain_t *domain) {
-    strata_driver_memory_t *memory = atomic_load(&domain->driver_memory), *none = NULL;
-    if (memory || !(memory = create())) return memory;
     if (atomic_compare_exchange_strong(&domain->driver_memory, &none, memory)) return memory;
     destroy(memory);
     return none;

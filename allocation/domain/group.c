@@ -28,15 +28,6 @@ strata_group_t *strata_domain_group(strata_domain_t *domain, uint64_t pool, cons
     return NULL;
 }
 
-/* Appends a group to the list. */
-static void list(strata_domain_t *domain, strata_group_t *group) {
-    strata_lock(&domain->lock);
-    strata_group_t *last = &domain->ordinary;
-    while (last->next) last = last->next;
-    last->next = group;
-    strata_unlock(&domain->lock);
-}
-
 static bool any_lends(const strata_plan_t *plan) {
     for (uint32_t n = 1; n <= plan->count; n++) {
         const strata_option_row_t *row = strata_option_find(plan->nodes[n].type, "pools_on_oom");
@@ -61,7 +52,11 @@ strata_status_t strata_domain_add_group(strata_domain_t *domain, uint64_t pool, 
         strata_host_delete(group);
         return status;
     }
-    list(domain, group);
+    strata_lock(&domain->lock);
+    strata_group_t *last = &domain->ordinary;
+    while (last->next) last = last->next;
+    last->next = group;
+    strata_unlock(&domain->lock);
     *out = group;
     return STRATA_OK;
 }

@@ -38,18 +38,15 @@ strata_status_t strata_domain_refuse_launch(strata_domain_t *domain) {
 
 /* ---- calls that began before the pause ---- */
 
-static void drain(strata_stack_t *stack) {
-    for (;;) {
-        strata_stack_take(stack);
-        bool inside = stack->holds.calls > 0;
-        strata_unlock(&stack->lock);
-        if (!inside) return;
-        (void)nanosleep(&(struct timespec){.tv_nsec = 50000}, NULL);
-    }
-}
-
 /* A group that lends also serves requests that have entered a stack outside it. */
 void strata_group_drain(strata_group_t *group) {
-    STRATA_DOMAIN_EACH(group->domain, stack)
-        if (stack->group == group || group->lends) drain(stack);
+    STRATA_DOMAIN_EACH(group->domain, stack) {
+        bool inside = stack->group == group || group->lends;
+        while (inside) {
+            strata_stack_take(stack);
+            inside = stack->holds.calls > 0;
+            strata_unlock(&stack->lock);
+            if (inside) (void)nanosleep(&(struct timespec){.tv_nsec = 50000}, NULL);
+        }
+    }
 }

@@ -11,13 +11,10 @@ void strata_peaks_init(strata_peaks_t *peaks) {
 
 /* ---- one stack ---- */
 
-static uint64_t *word_of(strata_stack_t *stack, int measure) {
-    return measure == STRATA_REQUESTED ? &stack->figures.requested_bytes : &stack->figures.allocated_bytes;
-}
-
 /* Excludes bytes that the stack's threads have freed and cached (allocation/stack/magazines.h). */
 static uint64_t now_of(strata_stack_t *stack, int measure) {
-    uint64_t booked = strata_word_read(word_of(stack, measure));
+    const strata_statistics_t *f = &stack->figures;
+    uint64_t booked = strata_word_read(measure == STRATA_REQUESTED ? &f->requested_bytes : &f->allocated_bytes);
     return booked - strata_min(strata_magazines_idle(stack, measure), booked);
 }
 
@@ -33,53 +30,45 @@ static void watch(strata_stack_t *stack, int measure) {
 
 /* ---- all stacks ---- */
 
-/* Returns whether all bounds must be shared out again. If there were already too many stacks, no stack has
- * a bound, and only the new stack's is lifted. */
-static bool join(strata_peaks_t *peaks, strata_stack_t *stack) {
-    bool were_free = peaks->crowded;
-    stack->peak_share.listed = true;
-    stack->peak_share.next = peaks->first;
-    peaks->first = stack;
-    if (++peaks->count > STRATA_PEAKS_STACKS) peaks->crowded = true;
-    for (int measure = 0; measure < STRATA_MEASURES && were_free; measure++) stack->peak_share.allowed[measure] = UINT64_MAX;
-    return !were_free;
-}
-
-/* Sums up all stacks and sets `allowed` to the live bytes of each. A stack's own peak is a lower bound for
- * the domain's. */
-static uint64_t see(strata_peaks_t *peaks, int measure) {
-    uint64_t sum = 0, most = peaks->most[measure];
-    for (strata_stack_t *stack = peaks->first; stack; stack = stack->peak_share.next) {
-        stack->peak_share.allowed[measure] = now_of(stack, measure);
-        sum += stack->peak_share.allowed[measure];
-        most = strata_max(most, *peak_of(stack, measure));
-    }
-    peaks->most[measure] = strata_max(most, sum);
-    return sum;
-}
-
-/* The asking stack gets half of the remaining margin, and the others share the rest. A single stack has no
- * bound. */
-static void share_out(strata_peaks_t *peaks, const strata_stack_t *asks, int measure) {
-    bool free = peaks->count == 1 || peaks->crowded;
-    uint64_t sum = free ? 0 : see(peaks, measure), most = peaks->most[measure];
-    uint64_t left = free ? 0 : most + most / STRATA_PEAKS_PART - sum, own = left / 2;
-    uint64_t other = free ? 0 : (left - own) / (peaks->count - 1);
-    for (strata_stack_t *stack = peaks->first; stack; stack = stack->peak_share.next) {
-        stack->peak_share.allowed[measure] = free ? UINT64_MAX : stack->peak_share.allowed[measure] + (stack == asks ? own : other);
-        watch(stack, measure);
-    }
-}
-
+/* Sums up all stacks, and shares out the margin above the sum: the asking stack gets half, and the others share
+ * the rest. A stack's own peak is a lower bound for the domain's. A single stack has no bound. */
 static void share_all(strata_peaks_t *peaks, const strata_stack_t *asks) {
-    for (int measure = 0; measure < STRATA_MEASURES; measure++) share_out(peaks, asks, measure);
+    bool free = peaks->count == 1 || peaks->crowded;
+    for (int measure = 0; measure < STRATA_MEASURES; measure++) {
+        uint64_t sum = 0, most = peaks->most[measure], own = 0, other = 0;
+        for (strata_stack_t *stack = free ? NULL : peaks->first; stack; stack = stack->peak_share.next) {
+            stack->peak_share.allowed[measure] = now_of(stack, measure);
+            sum += stack->peak_share.allowed[measure];
+            most = strata_max(most, *peak_of(stack, measure));
+        }
+        if (!free) {
+            peaks->most[measure] = most = strata_max(most, sum);
+            uint64_t left = most + most / STRATA_PEAKS_PART - sum;
+            own = left / 2;
+            other = (left - own) / (peaks->count - 1);
+        }
+        for (strata_stack_t *stack = peaks->first; stack; stack = stack->peak_share.next) {
+            stack->peak_share.allowed[measure] = free ? UINT64_MAX
+                                                      : stack->peak_share.allowed[measure] + (stack == asks ? own : other);
+            watch(stack, measure);
+        }
+    }
 }
 
 void strata_stack_note_peaks(strata_stack_t *stack) {
     strata_peaks_t *peaks = &stack->domain->peaks;
     if (stack->magazine_use.occupied) strata_stack_settle(stack);
     strata_lock(&peaks->lock);
-    bool shares = !stack->peak_share.listed && join(peaks, stack);
+    bool shares = false;
+    if (!stack->peak_share.listed) {
+        /* If there were already too many stacks, no stack has a bound, and only the new stack's is lifted. */
+        shares = !peaks->crowded;
+        for (int measure = 0; measure < STRATA_MEASURES && !shares; measure++) stack->peak_share.allowed[measure] = UINT64_MAX;
+        stack->peak_share.listed = true;
+        stack->peak_share.next = peaks->first;
+        peaks->first = stack;
+        if (++peaks->count > STRATA_PEAKS_STACKS) peaks->crowded = true;
+    }
     for (int measure = 0; measure < STRATA_MEASURES; measure++) {
         uint64_t now = now_of(stack, measure);
         *peak_of(stack, measure) = strata_max(*peak_of(stack, measure), now);

@@ -59,17 +59,6 @@ bool strata_quota_claim_in_time(strata_quota_t *quota, uint64_t bytes, strata_lo
     return claimed;
 }
 
-void strata_quota_serve(strata_quota_t *quota, uint64_t bytes) { atomic_fetch_add(&quota->served, bytes); }
-
-void strata_quota_unclaim(strata_quota_t *quota, uint64_t bytes) { atomic_fetch_sub(&quota->used, bytes); }
-
-void strata_quota_return(strata_quota_t *quota, uint64_t bytes) {
-    atomic_fetch_sub(&quota->served, bytes);
-    atomic_fetch_sub(&quota->used, bytes);
-}
-
-bool strata_quota_is_awaited(strata_quota_t *quota) { return atomic_load(&quota->waiting) > 0; }
-
 void strata_quota_tell(strata_quota_t *quota, strata_lock_t *lock) {
     if (!strata_quota_is_awaited(quota)) return;
     strata_lock(lock);

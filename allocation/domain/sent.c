@@ -35,24 +35,11 @@ void strata_sent_destroy(strata_domain_t *domain) {
     strata_lock_destroy(&self->lock);
 }
 
-static bool has_hung_up(int reader) {
-    struct pollfd asked = {.fd = reader};
-    return poll(&asked, 1, 0) == 1 && (asked.revents & POLLHUP);
-}
-
 /* ---- entries; the lock is held ---- */
 
 static sent_node_t *find(const strata_sent_t *self, strata_sent_mark_t mark) {
     sent_node_t *node = mark.number && mark.number < self->nodes.used ? strata_node(&self->nodes, mark.number) : NULL;
     return node && node->ref == mark.ref ? node : NULL;
-}
-
-static void drop(strata_sent_t *self, uint32_t number) {
-    sent_node_t *node = strata_node(&self->nodes, number);
-    close(node->reader);
-    node->ref = 0;
-    strata_nodes_give(&self->nodes, number);
-    atomic_fetch_sub(&self->count, 1);
 }
 
 /* ---- sending ---- */
@@ -63,18 +50,13 @@ static strata_status_t no_descriptor(void) {
                        "-n");
 }
 
-static bool has_nodes(strata_sent_t *self) {
+static strata_status_t make_nodes(strata_sent_t *self) {
+    strata_nodes_t made;
     strata_lock(&self->lock);
     bool has = self->nodes.memory != NULL;
     strata_unlock(&self->lock);
-    return has;
-}
-
-static strata_status_t make_nodes(strata_sent_t *self) {
-    strata_nodes_t made;
-    if (has_nodes(self)) return STRATA_OK;
-    strata_status_t status = strata_nodes_init(&made, sizeof(sent_node_t), STRATA_SENT_BLOCKS);
-    if (status != STRATA_OK) return status;
+    strata_status_t status = has ? STRATA_OK : strata_nodes_init(&made, sizeof(sent_node_t), STRATA_SENT_BLOCKS);
+    if (has || status != STRATA_OK) return status;
     strata_lock(&self->lock);
     bool mine = self->nodes.memory == NULL;
     if (mine) self->nodes = made;
@@ -83,23 +65,22 @@ static strata_status_t make_nodes(strata_sent_t *self) {
     return STRATA_OK;
 }
 
-/* The entry takes over the read end of the pipe; the caller keeps the write end. */
-static uint32_t add(strata_sent_t *self, const strata_call_t *call, const strata_record_t *record, int reader) {
-    uint32_t number = strata_nodes_take(&self->nodes);
-    if (number == 0) return 0;
-    *(sent_node_t *)strata_node(&self->nodes, number) = (sent_node_t){
-        .ref = strata_ref_of(record), .stack = call->stack, .group = call->stack->group, .bytes = record->size, .reader = reader};
-    atomic_fetch_add(&self->count, 1);
-    return number;
-}
-
-/* An end of the pipe that is used is set to -1. The lock of the call is held. */
+/* Sets an end of the pipe to -1 once it is used. A new entry takes over the read end, and the caller keeps the
+ * write end. The lock of the call is held. */
 static strata_status_t lend(strata_sent_t *self, const strata_call_t *call, strata_record_t *record, int ends[2], int *lease) {
     strata_sent_mark_t mark = strata_sent_mark(call, record);
     strata_lock(&self->lock);
     const sent_node_t *node = find(self, mark);
     if (node) *lease = strata_file_write_end(node->reader);
-    uint32_t number = node ? mark.number : add(self, call, record, ends[0]);
+    uint32_t number = node ? mark.number : strata_nodes_take(&self->nodes);
+    if (!node && number) {
+        *(sent_node_t *)strata_node(&self->nodes, number) = (sent_node_t){.ref = strata_ref_of(record),
+                                                                          .stack = call->stack,
+                                                                          .group = call->stack->group,
+                                                                          .bytes = record->size,
+                                                                          .reader = ends[0]};
+        atomic_fetch_add(&self->count, 1);
+    }
     strata_unlock(&self->lock);
     if (node) return *lease >= 0 ? STRATA_OK : no_descriptor();
     if (number == 0)
@@ -110,25 +91,21 @@ static strata_status_t lend(strata_sent_t *self, const strata_call_t *call, stra
     return STRATA_OK;
 }
 
-static strata_status_t find_and_lend(strata_domain_t *domain, strata_ref_t ref, int ends[2], int *lease) {
-    strata_call_t call;
-    strata_record_t *record;
-    strata_status_t status = strata_record_find(domain->facade, ref, &call, &record);
-    if (status != STRATA_OK) return status;
-    status = strata_record_ready_notes(&call, record);
-    if (status == STRATA_OK) status = lend(&domain->sent, &call, record, ends, lease);
-    (void)strata_call_unlock(&call);
-    return status;
-}
-
 strata_status_t strata_sent_lease(strata_domain_t *domain, strata_ref_t ref, int *lease) {
     int ends[2];
     (void)strata_sent_look(domain);
     strata_status_t status = make_nodes(&domain->sent);
     if (status != STRATA_OK) return status;
     if (pipe2(ends, O_CLOEXEC) != 0) return no_descriptor();
-    do status = find_and_lend(domain, ref, ends, lease);
-    while (status != STRATA_OK && strata_growing_try_again(&status));
+    do {
+        strata_call_t call;
+        strata_record_t *record;
+        status = strata_record_find(domain->facade, ref, &call, &record);
+        if (status != STRATA_OK) continue;
+        status = strata_record_ready_notes(&call, record);
+        if (status == STRATA_OK) status = lend(&domain->sent, &call, record, ends, lease);
+        (void)strata_call_unlock(&call);
+    } while (status != STRATA_OK && strata_growing_try_again(&status));
     for (int i = 0; i < 2; i++)
         if (ends[i] >= 0) close(ends[i]);
     return status;
@@ -146,7 +123,8 @@ bool strata_sent_keep(const strata_call_t *call, strata_sent_mark_t mark, strata
     if (mark.number == 0) return false;
     strata_lock(&self->lock);
     sent_node_t *node = find(self, mark);
-    bool done = !node || has_hung_up(node->reader);
+    struct pollfd asked = {.fd = node ? node->reader : -1};
+    bool done = !node || (poll(&asked, 1, 0) == 1 && (asked.revents & POLLHUP));
     if (!done) {
         node->record = record;
         node->known = known;
@@ -179,19 +157,6 @@ static bool ask(const strata_sent_t *self, uint32_t *from, batch_t *batch) {
     return *from < self->nodes.used || batch->count > 0;
 }
 
-static void drop_those_done(strata_sent_t *self, batch_t *batch) {
-    batch->gone_count = 0;
-    for (uint32_t i = 0; i < batch->count; i++) {
-        const sent_node_t *node = strata_node(&self->nodes, batch->numbers[i]);
-        if (!(batch->asked[i].revents & POLLHUP)) continue;
-        if (node->record) {
-            batch->gone[batch->gone_count++] = *node;
-            atomic_fetch_sub(&self->limbo, 1);
-        }
-        drop(self, batch->numbers[i]);
-    }
-}
-
 uint64_t strata_sent_look(strata_domain_t *domain) {
     strata_sent_t *self = &domain->sent;
     uint64_t freed = 0;
@@ -201,7 +166,19 @@ uint64_t strata_sent_look(strata_domain_t *domain) {
     while (more) {
         strata_lock(&self->lock);
         more = ask(self, &from, &batch);
-        drop_those_done(self, &batch);
+        batch.gone_count = 0;
+        for (uint32_t i = 0; i < batch.count; i++) {
+            sent_node_t *node = strata_node(&self->nodes, batch.numbers[i]);
+            if (!(batch.asked[i].revents & POLLHUP)) continue;
+            if (node->record) {
+                batch.gone[batch.gone_count++] = *node;
+                atomic_fetch_sub(&self->limbo, 1);
+            }
+            close(node->reader);
+            node->ref = 0;
+            strata_nodes_give(&self->nodes, batch.numbers[i]);
+            atomic_fetch_sub(&self->count, 1);
+        }
         strata_unlock(&self->lock);
         for (uint32_t i = 0; i < batch.gone_count; i++) {
             strata_record_return(batch.gone[i].record, batch.gone[i].known);
@@ -218,11 +195,6 @@ typedef struct wanted {
     uint64_t pool; /* STRATA_POOL_EVERY selects any */
 } wanted_t;
 
-static bool is_wanted(const wanted_t *wanted, const sent_node_t *node) {
-    if (wanted->stack) return node->stack == wanted->stack;
-    return wanted->pool == STRATA_POOL_EVERY || atomic_load(&node->group->pool) == wanted->pool;
-}
-
 /* Adds the counts, without any change to the entries. */
 static void count(strata_domain_t *domain, const wanted_t *wanted, strata_statistics_t *sum) {
     strata_sent_t *self = &domain->sent;
@@ -233,7 +205,8 @@ static void count(strata_domain_t *domain, const wanted_t *wanted, strata_statis
     while (ask(self, &from, &batch)) {
         for (uint32_t i = 0; i < batch.count; i++) {
             const sent_node_t *node = strata_node(&self->nodes, batch.numbers[i]);
-            if (!is_wanted(wanted, node)) continue;
+            bool of_pool = wanted->pool == STRATA_POOL_EVERY || atomic_load(&node->group->pool) == wanted->pool;
+            if (wanted->stack ? node->stack != wanted->stack : !of_pool) continue;
             bool used = !(batch.asked[i].revents & POLLHUP);
             sum->sent_blocks += used;
             sum->sent_bytes += used ? node->bytes : 0;

@@ -89,16 +89,13 @@ typedef struct change {
     size_t entered; /* the servers of the first `entered` makes are kept from ending */
 } change_t;
 
-static bool is_same(const strata_graph_block_t *a, const strata_graph_block_t *b) {
-    return address_of(a) == address_of(b) && a->block.size == b->block.size;
-}
-
 /* Both lists are sorted by address. */
 static void compare(change_t *change, const strata_graph_blocks_t *then) {
     const strata_graph_block_t *now = change->now.all, *old = then->all;
     const strata_graph_block_t *now_end = now + change->now.count, *old_end = old + then->count;
     while (now < now_end || old < old_end) {
-        if (now < now_end && old < old_end && is_same(now, old)) {
+        bool both = now < now_end && old < old_end;
+        if (both && address_of(now) == address_of(old) && now->block.size == old->block.size) {
             now++;
             old++;
         } else if (old == old_end || (now < now_end && address_of(now) <= address_of(old))) {
@@ -161,16 +158,6 @@ static const strata_record_t *block_at(strata_layer_t *cache, const strata_recor
     return known && known->ptr <= address ? known : cache->type->find(cache, address);
 }
 
-/* *known is the block where the last check ended. The locks of the server are held. */
-static strata_status_t check_place(const change_t *change, const strata_stack_t *server, const strata_graph_block_t *block,
-                                   const strata_record_t **known) {
-    strata_layer_t *cache = server->cache;
-    uint64_t address = address_of(block);
-    *known = block_at(cache, *known, address);
-    if (!*known) return strata_fail(STRATA_E_STALE, 0, "memory that was live at the checkpoint has gone back to the device");
-    return check_run(change, &cache->stack->slab, *known, address + block->block.size);
-}
-
 static bool is_served_by(const strata_stack_t *server, const strata_graph_block_t *block) {
     return server->number == block->server && server->life == block->life;
 }
@@ -185,7 +172,10 @@ static strata_status_t check_makes(change_t *change) {
     bool there = server->open && server->group == change->pool->group && is_served_by(server, &change->makes[change->entered]);
     if (!there) status = strata_fail(STRATA_E_STALE, 0, "the stream's stack in the pool was closed");
     while (status == STRATA_OK && change->entered < change->make_count && is_served_by(server, &change->makes[change->entered])) {
-        status = check_place(change, server, &change->makes[change->entered], &known);
+        const strata_graph_block_t *block = &change->makes[change->entered];
+        known = block_at(server->cache, known, address_of(block));
+        if (known) status = check_run(change, &server->cache->stack->slab, known, address_of(block) + block->block.size);
+        else status = strata_fail(STRATA_E_STALE, 0, "memory that was live at the checkpoint has gone back to the device");
         server->holds.calls++;
         change->entered++;
     }
@@ -195,21 +185,7 @@ static strata_status_t check_makes(change_t *change) {
     return status == STRATA_OK ? strata_slab_reserve(slab, slots) : status;
 }
 
-static strata_status_t check(change_t *change) {
-    strata_status_t status = STRATA_OK;
-    for (size_t i = 0; i < change->free_count && status == STRATA_OK; i++) status = check_free(change, &change->frees[i]);
-    while (status == STRATA_OK && change->entered < change->make_count) status = check_makes(change);
-    return status;
-}
-
 /* ---- carry the changes out ---- */
-
-static void free_one(const change_t *change, const strata_graph_block_t *block) {
-    strata_call_t call;
-    strata_record_t *record;
-    if (strata_record_find(change->pool->group->domain->facade, block->block.ref, &call, &record) == STRATA_OK)
-        strata_record_free(&call, record);
-}
 
 static strata_status_t make_one(strata_graph_block_t *block) {
     strata_stack_t *server = strata_stack_of(block->server);
@@ -226,17 +202,6 @@ static strata_status_t make_one(strata_graph_block_t *block) {
                        strata_pointer_text(block->block.ptr).text);
 }
 
-static strata_status_t carry_out(change_t *change) {
-    strata_status_t status = STRATA_OK;
-    for (size_t i = 0; i < change->free_count; i++) free_one(change, &change->frees[i]);
-    for (size_t i = 0; i < change->make_count && status == STRATA_OK; i++) status = make_one(&change->makes[i]);
-    return status;
-}
-
-static void leave_servers(const change_t *change) {
-    for (size_t i = 0; i < change->entered; i++) strata_stack_leave(strata_stack_of(change->makes[i].server));
-}
-
 strata_status_t strata_graph_pool_set_live(strata_graph_pool_t *pool, const strata_graph_blocks_t *then,
                                            strata_graph_blocks_t *changes) {
     change_t change = {.pool = pool};
@@ -249,9 +214,16 @@ strata_status_t strata_graph_pool_set_live(strata_graph_pool_t *pool, const stra
         change.frees = changes->all;
         change.makes = changes->all + change.now.count;
         compare(&change, then);
-        status = check(&change);
-        if (status == STRATA_OK) status = carry_out(&change);
-        leave_servers(&change);
+        for (size_t i = 0; i < change.free_count && status == STRATA_OK; i++) status = check_free(&change, &change.frees[i]);
+        while (status == STRATA_OK && change.entered < change.make_count) status = check_makes(&change);
+        for (size_t i = 0; i < change.free_count && status == STRATA_OK; i++) {
+            strata_call_t call;
+            strata_record_t *record;
+            if (strata_record_find(pool->group->domain->facade, change.frees[i].block.ref, &call, &record) == STRATA_OK)
+                strata_record_free(&call, record);
+        }
+        for (size_t i = 0; i < change.make_count && status == STRATA_OK; i++) status = make_one(&change.makes[i]);
+        for (size_t i = 0; i < change.entered; i++) strata_stack_leave(strata_stack_of(change.makes[i].server));
     } else {
         status = STRATA_E_HOST_MEMORY;
     }

@@ -28,32 +28,6 @@ static strata_status_t ensure_room(strata_graph_pool_t *pool) {
     return STRATA_OK;
 }
 
-/* Returns false if another thread took the room. */
-static bool write(strata_graph_pool_t *pool, strata_ref_t ref) {
-    strata_domain_t *domain = pool->group->domain;
-    strata_lock(&domain->lock);
-    bool room = pool->outside_count < pool->outside_room;
-    if (room) pool->outside[pool->outside_count++] = ref;
-    strata_unlock(&domain->lock);
-    return room;
-}
-
-static void erase(strata_graph_pool_t *pool, strata_ref_t ref) {
-    strata_domain_t *domain = pool->group->domain;
-    strata_lock(&domain->lock);
-    uint32_t at = pool->outside_count;
-    while (at > 0 && pool->outside[at - 1] != ref) at--;
-    if (at > 0) pool->outside[at - 1] = pool->outside[--pool->outside_count];
-    strata_unlock(&domain->lock);
-}
-
-static strata_status_t note(strata_graph_pool_t *pool, strata_ref_t ref) {
-    strata_status_t status;
-    do status = ensure_room(pool);
-    while (status == STRATA_OK && !write(pool, ref));
-    return status;
-}
-
 /* The list is written first: it is under the lock of the domain, which precedes the lock of a stack in the
  * lock order. */
 strata_status_t strata_graph_pool_own(strata_graph_pool_t *pool, strata_call_t *call, strata_record_t *record) {
@@ -62,7 +36,15 @@ strata_status_t strata_graph_pool_own(strata_graph_pool_t *pool, strata_call_t *
     if (strata_record_graph_mark(call, record) == mark) return STRATA_OK;
     strata_stack_t *home = strata_call_stay(call, record);
     strata_opened_t opened = strata_call_unlock(call);
-    strata_status_t status = note(pool, ref);
+    strata_domain_t *domain = pool->group->domain;
+    strata_status_t status;
+    bool noted = false; /* another thread may take the room */
+    while (!noted && (status = ensure_room(pool)) == STRATA_OK) {
+        strata_lock(&domain->lock);
+        noted = pool->outside_count < pool->outside_room;
+        if (noted) pool->outside[pool->outside_count++] = ref;
+        strata_unlock(&domain->lock);
+    }
     strata_call_lock(call, opened);
     strata_call_stayed(call, home);
     if (status != STRATA_OK) return status;
@@ -74,7 +56,11 @@ strata_status_t strata_graph_pool_own(strata_graph_pool_t *pool, strata_call_t *
     }
     const strata_error_t reason = *strata_last_error();
     opened = strata_call_unlock(call);
-    erase(pool, ref);
+    strata_lock(&domain->lock);
+    uint32_t at = pool->outside_count;
+    while (at > 0 && pool->outside[at - 1] != ref) at--;
+    if (at > 0) pool->outside[at - 1] = pool->outside[--pool->outside_count];
+    strata_unlock(&domain->lock);
     strata_call_lock(call, opened);
     return strata_fail_again(&reason);
 }

@@ -82,21 +82,10 @@ static void tell_layers(const strata_graph_pool_t *pool, bool begins) {
     STRATA_DOMAIN_EACH_OF(pool->group->domain, pool->group, stack) strata_stack_tell_capture(stack, pool->group->pool, begins);
 }
 
-static void list_window(strata_graph_pool_t *pool, const strata_graph_window_t *window) {
-    strata_captures_t *captures = pool->group->domain->captures;
-    strata_lock(&captures->lock);
-    pool->window = *window;
-    pool->capture = 0;
-    pool->next_open = captures->first;
-    captures->first = pool;
-    atomic_fetch_add(&captures->open, 1);
-    strata_unlock(&captures->lock);
-    strata_captures_count_open(true);
-}
-
 /* Returns false if the pool has ended or is about to end. */
 static bool list_open(strata_graph_pool_t *pool, uint64_t number, const strata_graph_window_t *window) {
     strata_domain_t *domain = pool->group->domain;
+    strata_captures_t *captures = domain->captures;
     strata_lock(&domain->lock);
     bool there = pool->group->pool == number && !pool->ending;
     if (there) {
@@ -104,7 +93,14 @@ static bool list_open(strata_graph_pool_t *pool, uint64_t number, const strata_g
         pool->open = true;
         atomic_store(&pool->ready, false);
         atomic_store(&pool->group->pinned, true);
-        list_window(pool, window);
+        strata_lock(&captures->lock);
+        pool->window = *window;
+        pool->capture = 0;
+        pool->next_open = captures->first;
+        captures->first = pool;
+        atomic_fetch_add(&captures->open, 1);
+        strata_unlock(&captures->lock);
+        strata_captures_count_open(true);
     }
     strata_unlock(&domain->lock);
     return there;
@@ -177,13 +173,6 @@ static bool somebody_keeps(const strata_graph_pool_t *pool) {
     return pool->open || pool->holds > 0 || strata_graph_count_of(pool->count) > 0;
 }
 
-static bool holds_anything(strata_domain_t *domain, const strata_group_t *group) {
-    bool holds = false;
-    STRATA_DOMAIN_EACH_OF(domain, group, stack)
-        if (!holds) holds = !strata_stack_is_empty(stack);
-    return holds;
-}
-
 bool strata_graph_pool_hold(strata_graph_pool_t *pool) {
     strata_domain_t *domain = pool->group->domain;
     strata_lock(&domain->lock);
@@ -193,35 +182,20 @@ bool strata_graph_pool_hold(strata_graph_pool_t *pool) {
     return kept;
 }
 
-/* Returns true for the one thread that must end the pool, once nothing keeps it. The domain's lock is held. */
-static bool unpin(strata_graph_pool_t *pool) {
-    if (pool->group->pool == STRATA_GRAPH_POOL_ENDED || somebody_keeps(pool) || pool->ending) return false;
-    pool->ending = true;
-    atomic_store(&pool->group->pinned, false);
-    return true;
-}
-
 /* Unpins and returns the next pool that nothing keeps, after the group `previous` or, with NULL, from the
- * start. NULL if there is none. */
+ * start. NULL if there is none. Only the thread that gets the pool may end it. */
 static strata_graph_pool_t *unpin_next(strata_domain_t *domain, const strata_group_t *previous) {
+    strata_graph_pool_t *found = NULL;
     strata_lock(&domain->lock);
-    strata_group_t *group = previous ? previous->next : &domain->ordinary;
-    while (group && !(group->graph && unpin(group->graph))) group = group->next;
+    for (strata_group_t *group = previous ? previous->next : &domain->ordinary; group && !found; group = group->next) {
+        strata_graph_pool_t *pool = group->graph;
+        if (!pool || group->pool == STRATA_GRAPH_POOL_ENDED || somebody_keeps(pool) || pool->ending) continue;
+        pool->ending = true;
+        atomic_store(&group->pinned, false);
+        found = pool;
+    }
     strata_unlock(&domain->lock);
-    return group ? group->graph : NULL;
-}
-
-/* The counts of an ended pool stay in the metrics of the place. */
-static void hand_over_counts(strata_group_t *group) {
-    strata_domain_t *domain = group->domain;
-    strata_lock(&domain->lock);
-#define ADD_FIELD(name, unit, kind, meaning) domain->ordinary.ended.name += group->ended.name;
-    STRATA_STATISTICS_MAP(ADD_FIELD)
-#undef ADD_FIELD
-    group->ended = (strata_statistics_t){0};
-    strata_unlock(&domain->lock);
-    atomic_fetch_add(&domain->ordinary.ladders, atomic_exchange(&group->ladders, 0));
-    atomic_fetch_add(&domain->ordinary.out_of_memory, atomic_exchange(&group->out_of_memory, 0));
+    return found;
 }
 
 /* Makes the pool's group available for another pool. */
@@ -229,7 +203,16 @@ static void retire(strata_graph_pool_t *pool) {
     strata_domain_t *domain = pool->group->domain;
     strata_group_set_paused(pool->group, false);
     strata_domain_orphan_group(domain, pool->group);
-    hand_over_counts(pool->group);
+    /* The counts of an ended pool stay in the metrics of the place. */
+    strata_group_t *group = pool->group, *ordinary = &domain->ordinary;
+    strata_lock(&domain->lock);
+#define ADD_FIELD(name, unit, kind, meaning) ordinary->ended.name += group->ended.name;
+    STRATA_STATISTICS_MAP(ADD_FIELD)
+#undef ADD_FIELD
+    group->ended = (strata_statistics_t){0};
+    strata_unlock(&domain->lock);
+    atomic_fetch_add(&ordinary->ladders, atomic_exchange(&group->ladders, 0));
+    atomic_fetch_add(&ordinary->out_of_memory, atomic_exchange(&group->out_of_memory, 0));
     strata_stack_list_renumber(domain, pool->group, STRATA_GRAPH_POOL_ENDED);
     strata_lock(&domain->lock);
     strata_graph_count_t *count = pool->count;
@@ -245,16 +228,13 @@ static void sweep(strata_graph_pool_t *pool) {
     strata_graph_pool_disown(pool);
     strata_graph_pool_poll(pool);
     (void)strata_domain_release_group(domain, pool->group);
-    if (!holds_anything(domain, pool->group)) retire(pool);
+    bool holds = false;
+    STRATA_DOMAIN_EACH_OF(domain, pool->group, stack)
+        if (!holds) holds = !strata_stack_is_empty(stack);
+    if (!holds) retire(pool);
     strata_lock(&domain->lock);
     pool->ending = false;
     strata_unlock(&domain->lock);
-}
-
-static void sweep_place(strata_domain_t *domain) {
-    const strata_group_t *last = NULL;
-    if (atomic_load(&domain->graph_pools) == 0) return;
-    for (strata_graph_pool_t *pool; (pool = unpin_next(domain, last)) != NULL; last = pool->group) sweep(pool);
 }
 
 /* Sweeps every place, because a pool in one place may own blocks of others. */
@@ -264,7 +244,9 @@ void strata_graphs_sweep(strata_domain_t *domain) {
     const strata_error_t reason = *strata_last_error();
     for (uint32_t i = 0; i < captures->place_count; i++) {
         strata_domain_t *place = atomic_load(&captures->places[i]);
-        if (place) sweep_place(place);
+        if (!place || atomic_load(&place->graph_pools) == 0) continue;
+        const strata_group_t *last = NULL;
+        for (strata_graph_pool_t *pool; (pool = unpin_next(place, last)) != NULL; last = pool->group) sweep(pool);
     }
     (void)strata_fail_again(&reason);
 }

@@ -59,23 +59,6 @@ static bool claim(strata_graph_pool_t *pool, uint64_t id, strata_stream_t stream
     return mine;
 }
 
-/* Undoes a claim that the device refused. The next request tries again. */
-static void unclaim(strata_graph_pool_t *pool) {
-    strata_captures_t *captures = pool->group->domain->captures;
-    strata_lock(&captures->lock);
-    pool->capture = 0;
-    strata_unlock(&captures->lock);
-    graph_is_gone(pool->count);
-}
-
-static void make_ready(strata_graph_pool_t *pool) {
-    strata_domain_t *domain = pool->group->domain;
-    strata_lock(&domain->lock);
-    atomic_store(&pool->ready, pool->open);
-    strata_unlock(&domain->lock);
-    strata_graph_pool_settle(pool);
-}
-
 strata_status_t strata_graph_pool_watch(strata_graph_pool_t *pool, strata_stream_t stream) {
     strata_domain_t *domain = pool->group->domain;
     strata_capture_status_t capture = STRATA_CAPTURE_NONE;
@@ -86,26 +69,30 @@ strata_status_t strata_graph_pool_watch(strata_graph_pool_t *pool, strata_stream
     status = ensure_count(pool);
     if (status != STRATA_OK || !claim(pool, id, stream)) return status;
     status = strata_device_graph_on_destroy(domain->device, stream, graph_is_gone, pool->count);
-    if (status == STRATA_OK) make_ready(pool);
-    else unclaim(pool);
+    if (status == STRATA_OK) {
+        strata_lock(&domain->lock);
+        atomic_store(&pool->ready, pool->open);
+        strata_unlock(&domain->lock);
+        strata_graph_pool_settle(pool);
+        return status;
+    }
+    /* Undoes the claim. The next request tries again. */
+    strata_lock(&domain->captures->lock);
+    pool->capture = 0;
+    strata_unlock(&domain->captures->lock);
+    graph_is_gone(pool->count);
     return status;
 }
 
-/* Returns a stream of the pool's capture, and its id. A filter's streams are not known by name, but one
- * stream of the capture is. */
-static strata_stream_t stream_of(strata_graph_pool_t *pool, uint64_t *known) {
-    strata_captures_t *captures = pool->group->domain->captures;
-    strata_lock(&captures->lock);
-    strata_stream_t stream = pool->capture ? pool->captured : pool->window.stream;
-    *known = pool->capture;
-    strata_unlock(&captures->lock);
-    return stream;
-}
-
 strata_status_t strata_graph_pool_refuse_capturing(strata_graph_pool_t *pool) {
-    strata_device_t *device = pool->group->domain->device;
-    uint64_t known, id = 0;
-    strata_stream_t stream = stream_of(pool, &known);
+    strata_domain_t *domain = pool->group->domain;
+    strata_device_t *device = domain->device;
+    uint64_t id = 0;
+    /* A filter's streams are not known by name, but one stream of the capture is. */
+    strata_lock(&domain->captures->lock);
+    strata_stream_t stream = pool->capture ? pool->captured : pool->window.stream;
+    uint64_t known = pool->capture;
+    strata_unlock(&domain->captures->lock);
     strata_capture_status_t capture = STRATA_CAPTURE_NONE;
     if (!device->capabilities.capture || stream == NULL) return STRATA_OK;
     strata_status_t status = strata_device_capture_status(device, stream, &capture, &id);

@@ -19,8 +19,6 @@ uint64_t strata_domain_poll(strata_domain_t *domain, strata_pending_t *pending) 
  * memory is returned first, because it may belong to such a pool. */
 enum { LEVELS = 3 };
 
-static int level_of(const strata_stack_t *stack) { return !stack->is_shared ? 0 : stack->of_thread ? 1 : 2; }
-
 /* The levels that a walk has met, one bit each. The first is always walked. Few domains have stacks of all
  * levels, and some have thousands of stacks. */
 typedef uint32_t levels_t;
@@ -29,7 +27,7 @@ static const levels_t first_level = 1;
 static bool has_level(levels_t levels, int level) { return levels >> level & 1; }
 
 static bool is_of_level(const strata_stack_t *stack, int level, levels_t *met) {
-    int own = level_of(stack);
+    int own = !stack->is_shared ? 0 : stack->of_thread ? 1 : 2;
     *met |= (levels_t)1 << own;
     return own == level;
 }
@@ -103,14 +101,6 @@ static uint64_t trim_level(strata_domain_t *domain, const strata_group_t *only, 
     return released;
 }
 
-static uint64_t trim_all(strata_domain_t *domain, const strata_group_t *only, uint64_t keep) {
-    uint64_t released = 0;
-    levels_t levels = first_level;
-    for (int level = 0; level < LEVELS; level++)
-        if (has_level(levels, level)) released += trim_level(domain, only, level, keep, &levels);
-    return released;
-}
-
 /* A block that a cache keeps may hold a chunk of the cache below it, the rest of which is idle. Then the
  * upper caches must keep less: the request is halved until the bound is met, a walk releases nothing, or
  * the request was 0. Idle memory above the bound afterwards was freed by other threads during the walk. */
@@ -119,7 +109,10 @@ static void trim(strata_domain_t *domain, const strata_group_t *only, uint64_t k
     (void)strata_domain_offer_quarantined(domain);
     do {
         asked = left;
-        now = trim_all(domain, only, asked);
+        levels_t levels = first_level;
+        now = 0;
+        for (int level = 0; level < LEVELS; level++)
+            if (has_level(levels, level)) now += trim_level(domain, only, level, asked, &levels);
         left /= 2;
     } while (now > 0 && asked > 0 && idle_of_all(domain, only) > keep);
     strata_domain_sweep_orphans(domain);

@@ -74,22 +74,18 @@ void strata_domain_destroy(strata_domain_t *domain) {
     strata_host_delete(domain);
 }
 
-/* A new stack starts with the waiter bit if a thread waits, and with the directory if the program frees by pointer. */
-static void inherit(strata_domain_t *domain, strata_stack_t *stack) {
+strata_status_t strata_domain_add_stack(strata_domain_t *domain, strata_stack_t *stack) {
+    strata_status_t status = strata_stack_list_room(domain);
+    if (status != STRATA_OK) return status;
+    strata_lock(&domain->lock);
+    strata_stack_list_add(domain, stack);
+    /* A new stack starts with the waiter bit if a thread waits, and with the directory if the program frees by pointer. */
     strata_stack_take(strata_stack_home(stack));
     if (domain->waiters > 0) stack->attention_free = STRATA_ATTENTION_WAITER;
     if (atomic_load(&domain->above)) strata_stack_close(stack, STRATA_CLOSED_ABOVE_LIMIT, true);
     strata_group_inherit(stack);
     strata_unlock(&strata_stack_home(stack)->lock);
     if (domain->pointers_noted) strata_stack_note_pointers(stack, domain->directory);
-}
-
-strata_status_t strata_domain_add_stack(strata_domain_t *domain, strata_stack_t *stack) {
-    strata_status_t status = strata_stack_list_room(domain);
-    if (status != STRATA_OK) return status;
-    strata_lock(&domain->lock);
-    strata_stack_list_add(domain, stack);
-    inherit(domain, stack);
     strata_unlock(&domain->lock);
     if (stack->group->graph || strata_graphs_open(domain)) strata_graphs_inherit(stack);
     return STRATA_OK;

@@ -6,27 +6,20 @@
 /* Returns whether the only thread that a stack serves has exited. */
 static bool is_left(const strata_stack_t *stack) { return stack->of_thread != 0 && !strata_threads_is_alive(stack->of_thread); }
 
-/* Takes the stack off the list if it is empty, no stack uses it, and no walk visits it. The domain's lock
- * is held. The handle is revoked before the check, because a caller that still has it could use the stack
- * until then. */
-static bool unlist_empty(strata_domain_t *domain, strata_stack_t *stack) {
-    if (stack->links.visitors > 0 || stack->links.dependents > 0) return false;
-    strata_stack_unname(stack);
-    if (!strata_stack_is_empty(stack)) return false;
-    strata_domain_unlist(domain, stack);
-    return true;
-}
-
 typedef strata_stack_t *(*step_fn)(strata_domain_t *domain, const strata_stack_t *previous);
 
-/* Moves a walk to the next stack, or to none if `step` is NULL. Destroys the previous stack if it has no
- * more blocks. */
+/* Moves a walk to the next stack, or to none if `step` is NULL. Destroys the previous stack if it is empty, no stack
+ * uses it, and no walk visits it. */
 static strata_stack_t *end_and_go_on(strata_domain_t *domain, strata_stack_t *stack, step_fn step) {
     strata_lock(&domain->lock);
     strata_stack_t *next = step ? step(domain, stack) : NULL;
     if (next) next->links.visitors++;
     stack->links.visitors--;
-    bool ends = unlist_empty(domain, stack);
+    /* The handle is revoked before the check, because a caller that still has it could use the stack until then. */
+    bool ends = stack->links.visitors == 0 && stack->links.dependents == 0;
+    if (ends) strata_stack_unname(stack);
+    ends = ends && strata_stack_is_empty(stack);
+    if (ends) strata_domain_unlist(domain, stack);
     strata_unlock(&domain->lock);
     if (ends) strata_stack_destroy(stack);
     return next;
@@ -59,17 +52,6 @@ static void sweep_some(strata_domain_t *domain) {
     strata_unlock(&domain->lock);
 }
 
-/* The shared stack of a thread is older than the stacks above it, and is empty only after they have ended.
- * So there are two walks. */
-static void sweep_threads(strata_domain_t *domain) {
-    strata_domain_sweep_orphans(domain);
-    for (int walk = 0; walk < 2; walk++) {
-        strata_stack_t *stack = strata_domain_next_stack(domain, NULL);
-        while (stack)
-            stack = is_left(stack) ? end_and_go_on(domain, stack, strata_stack_list_next) : strata_domain_next_stack(domain, stack);
-    }
-}
-
 /* Two threads that forget one stream at the same time may both call this. Either event follows all earlier
  * work, and one observable completion is enough. */
 static void note_gone(strata_stack_t *stack, strata_handle_t event, bool known) {
@@ -79,19 +61,6 @@ static void note_gone(strata_stack_t *stack, strata_handle_t event, bool known) 
     stack->forgotten.completion_known = stack->forgotten.completion_known || known;
     strata_unlock(&stack->lock);
     if (spare) strata_events_give(&stack->domain->events, spare);
-}
-
-/* Records an event after all work of the stream that may still use the stack's memory. If no event is
- * available, the host waits. */
-static void mark_gone(strata_stack_t *stack) {
-    strata_domain_t *domain = stack->domain;
-    strata_handle_t event = NULL;
-    if (strata_events_ensure(&domain->events, 1) == STRATA_OK) event = strata_events_take(&domain->events);
-    if (event && strata_domain_record_event(domain, event, stack->stream) != STRATA_OK) {
-        strata_events_give(&domain->events, event);
-        event = NULL;
-    }
-    note_gone(stack, event, event || strata_domain_wait_for(domain, stack->stream));
 }
 
 /* Returns the next stack of a stream, in any pool. It cannot be destroyed until the walk moves on. */
@@ -126,7 +95,15 @@ void strata_domain_forget_stream(strata_domain_t *domain, strata_stream_t stream
     bool owns = kind == STRATA_PLACE_GPU || kind == STRATA_PLACE_MANAGED;
     strata_stack_t *stack;
     while (owns && (stack = visit(domain, stream, NULL)) != NULL) {
-        mark_gone(stack);
+        /* An event follows all work of the stream that may still use the stack's memory. If no event is available, the
+         * host waits. */
+        strata_handle_t event = NULL;
+        if (strata_events_ensure(&domain->events, 1) == STRATA_OK) event = strata_events_take(&domain->events);
+        if (event && strata_domain_record_event(domain, event, stack->stream) != STRATA_OK) {
+            strata_events_give(&domain->events, event);
+            event = NULL;
+        }
+        note_gone(stack, event, event || strata_domain_wait_for(domain, stack->stream));
         make_orphan(domain, stack);
         if (strata_stack_has_passed(stack)) (void)end_and_go_on(domain, stack, NULL);
         else strata_domain_leave_stack(domain, stack);
@@ -143,37 +120,34 @@ void strata_domain_orphan_group(strata_domain_t *domain, const strata_group_t *g
     strata_domain_sweep_orphans(domain);
 }
 
-/* Marks the stacks of exited threads' own default streams. This precedes the wait for their work, because a
- * thread that exits during the wait may leave work that the wait does not cover. Returns whether there are
- * any. */
-static bool choose_left(strata_domain_t *domain) {
-    bool any = false;
-    STRATA_DOMAIN_EACH(domain, stack) {
-        if (stack->thread == 0 || stack->forgotten.orphan || strata_threads_is_alive(stack->thread)) continue;
-        stack->forgotten.thread_exited = any = true;
-    }
-    return any;
-}
-
-/* Returns whether an exited thread has left a stack. */
-static bool any_left(strata_domain_t *domain) {
-    bool any = false;
-    STRATA_DOMAIN_EACH(domain, stack) any = any || is_left(stack);
-    return any;
-}
-
 void strata_domain_forget_dead_threads(strata_domain_t *domain) {
     uint64_t exits = strata_threads_exits();
     if (exits == domain->exits_seen && !strata_domain_has_orphans(domain)) return;
     STRATA_DOMAIN_EACH(domain, left)
         if (is_left(left)) (void)strata_stack_release(left);
-    if (choose_left(domain) && !strata_domain_wait_for_all(domain)) return;
+    /* Marks the stacks of exited threads' own default streams. This precedes the wait for their work, because a thread
+     * that exits during the wait may leave work that the wait does not cover. */
+    bool any = false;
+    STRATA_DOMAIN_EACH(domain, stack) {
+        if (stack->thread == 0 || stack->forgotten.orphan || strata_threads_is_alive(stack->thread)) continue;
+        stack->forgotten.thread_exited = any = true;
+    }
+    if (any && !strata_domain_wait_for_all(domain)) return;
     STRATA_DOMAIN_EACH(domain, stack) {
         if (!stack->forgotten.thread_exited || stack->forgotten.orphan) continue;
         note_gone(stack, NULL, true);
         make_orphan(domain, stack);
         (void)strata_stack_release(stack);
     }
-    sweep_threads(domain);
-    if (!any_left(domain)) domain->exits_seen = exits;
+    strata_domain_sweep_orphans(domain);
+    /* The shared stack of a thread is older than the stacks above it, and is empty only after they have ended. So there
+     * are two walks. */
+    for (int walk = 0; walk < 2; walk++) {
+        strata_stack_t *stack = strata_domain_next_stack(domain, NULL);
+        while (stack)
+            stack = is_left(stack) ? end_and_go_on(domain, stack, strata_stack_list_next) : strata_domain_next_stack(domain, stack);
+    }
+    any = false;
+    STRATA_DOMAIN_EACH(domain, stack) any = any || is_left(stack);
+    if (!any) domain->exits_seen = exits;
 }

@@ -78,13 +78,6 @@ static _Atomic uint64_t last_life;
 
 static uint64_t fresh_life(void) { return atomic_fetch_add(&last_life, 1) + 1; }
 
-static void begin_figures(strata_stack_t *stack) {
-    memset(&stack->figures, 0, sizeof stack->figures);
-    stack->uncached = (strata_uncached_t){0};
-    for (int measure = 0; measure < STRATA_MEASURES; measure++) stack->peak_bound[measure] = 0;
-    stack->peak_share = (strata_peak_share_t){0};
-}
-
 /* Sets all fields except the layers and the slab. The lock is held, and the number has no live stack. */
 static void set_up(strata_stack_t *stack, strata_group_t *group, strata_lock_rank_t rank) {
     strata_domain_t *domain = group->domain;
@@ -115,7 +108,10 @@ static void set_up(strata_stack_t *stack, strata_group_t *group, strata_lock_ran
     stack->forgotten.last_event = NULL;
     stack->wait_history = (strata_wait_history_t){0};
     stack->holds.calls = 0;
-    begin_figures(stack);
+    memset(&stack->figures, 0, sizeof stack->figures);
+    stack->uncached = (strata_uncached_t){0};
+    for (int measure = 0; measure < STRATA_MEASURES; measure++) stack->peak_bound[measure] = 0;
+    stack->peak_share = (strata_peak_share_t){0};
     stack->lock.rank = rank;
     strata_lock_observe(&stack->lock, domain->device->lock_observer);
     stack->lock.observed = 0; /* the observer's value from the last life is meaningless in this one */
@@ -177,22 +173,13 @@ static void instance_delete(strata_layer_t *layer) {
 /* How widely an instance is shared. All instances below a shared one are shared as widely. */
 typedef enum width { OF_STREAM, OF_THREAD, OF_DEVICE } width_t;
 
-static width_t width_of_scope(strata_scope_t scope) {
-    if (scope == STRATA_SCOPE_DEVICE) return OF_DEVICE;
-    return scope == STRATA_SCOPE_THREAD ? OF_THREAD : OF_STREAM;
-}
-
-static width_t width_of_stack(const strata_stack_t *stack) {
-    if (!stack->is_shared) return OF_STREAM;
-    return stack->of_thread ? OF_THREAD : OF_DEVICE;
-}
-
 /* Creates the instances from layer `number` down. `inside` is the width of the layers above. The order is
  * bottom up, so that create() finds the layers below working. */
 static strata_status_t instantiate(strata_stack_t *stack, uint8_t number, width_t inside) {
     strata_group_t *group = stack->group;
     const strata_plan_node_t *node = &group->plan->nodes[number];
-    width_t width = width_of_scope(node->scope), own = width_of_stack(stack);
+    width_t width = node->scope == STRATA_SCOPE_DEVICE ? OF_DEVICE : node->scope == STRATA_SCOPE_THREAD ? OF_THREAD : OF_STREAM;
+    width_t own = !stack->is_shared ? OF_STREAM : stack->of_thread ? OF_THREAD : OF_DEVICE;
     if (width < inside) width = inside;
     if (width > own) stack->layers[number] = width == OF_DEVICE ? group->shared[number] : stack->thread_shared->layers[number];
     for (uint32_t i = 0; i < node->below_count; i++) {
@@ -232,16 +219,6 @@ static void set_open(strata_stack_t *stack, bool open) {
     stack->open = open;
     stack->handle = open && !stack->is_shared ? fresh_handle(stack) : 0;
     strata_stack_unlock(stack);
-}
-
-/* Destroys the stack's own instances, from the top down. */
-static void end_layers(strata_stack_t *stack) {
-    for (uint32_t n = 1; n <= stack->group->plan->count; n++) {
-        strata_layer_t *layer = stack->layers[n];
-        if (!layer || layer->stack != stack) continue;
-        layer->type->destroy(layer);
-        instance_delete(layer);
-    }
 }
 
 /* Sets the route of a hit: idle decorators, then a cache that has hits. Any other tree is walked. A cache
@@ -285,12 +262,6 @@ static strata_status_t build(strata_stack_t *stack) {
     return strata_domain_add_stack(stack->domain, stack);
 }
 
-static bool shares_in_thread(const strata_plan_t *plan) {
-    for (uint32_t n = 1; n <= plan->count; n++)
-        if (plan->nodes[n].scope == STRATA_SCOPE_THREAD) return true;
-    return false;
-}
-
 /* Returns the shared stack of the calling thread, and creates it at its first use. */
 static strata_status_t thread_shared(strata_group_t *group, strata_stack_t **out) {
     uint64_t thread = strata_threads_self();
@@ -309,7 +280,9 @@ static strata_status_t thread_shared(strata_group_t *group, strata_stack_t **out
 
 strata_status_t strata_stack_create(strata_group_t *group, const strata_stack_for_t *whose, strata_stack_t **out) {
     strata_stack_t *stack, *shared = NULL;
-    strata_status_t status = shares_in_thread(group->plan) ? thread_shared(group, &shared) : STRATA_OK;
+    bool shares = false;
+    for (uint32_t n = 1; n <= group->plan->count; n++) shares = shares || group->plan->nodes[n].scope == STRATA_SCOPE_THREAD;
+    strata_status_t status = shares ? thread_shared(group, &shared) : STRATA_OK;
     if (status == STRATA_OK) status = strata_stack_begin(group, STRATA_RANK_STACK, &stack);
     if (status != STRATA_OK) return status;
     stack->thread_shared = shared;
@@ -342,7 +315,13 @@ strata_status_t strata_shared_stack_create(strata_group_t *group, strata_stack_t
 
 void strata_stack_destroy(strata_stack_t *stack) {
     set_open(stack, false);
-    end_layers(stack);
+    /* Destroys the stack's own instances, from the top down. */
+    for (uint32_t n = 1; n <= stack->group->plan->count; n++) {
+        strata_layer_t *layer = stack->layers[n];
+        if (!layer || layer->stack != stack) continue;
+        layer->type->destroy(layer);
+        instance_delete(layer);
+    }
     strata_stack_t *home = atomic_load(&stack->home);
     strata_stack_lock(stack);
     strata_idle_end(stack);

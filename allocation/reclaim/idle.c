@@ -29,35 +29,12 @@ static uint64_t calls_of(strata_group_t *group) {
     return calls;
 }
 
-static uint64_t live_in(strata_group_t *group) {
-    uint64_t live = 0;
-    STRATA_DOMAIN_EACH_OF(group->domain, group, stack) {
-        strata_stack_take(strata_stack_home(stack));
-        live += stack->figures.allocated_bytes;
-        strata_unlock(&strata_stack_home(stack)->lock);
-    }
-    return live;
-}
-
 /* Returns the difference between a stack's peak of live bytes and its live bytes now. */
 static uint64_t swing_of(strata_stack_t *stack) {
     strata_stack_take(strata_stack_home(stack));
     uint64_t swing = stack->figures.peak_allocated_bytes - stack->figures.allocated_bytes;
     strata_unlock(&strata_stack_home(stack)->lock);
     return swing;
-}
-
-/* Returns the sum over all stacks, which is an upper bound of the group's own difference. */
-static uint64_t swing_in(strata_group_t *group) {
-    uint64_t swing = 0;
-    STRATA_DOMAIN_EACH_OF(group->domain, group, stack) swing += swing_of(stack);
-    return swing;
-}
-
-static uint64_t idle_in(strata_group_t *group) {
-    uint64_t idle = 0;
-    STRATA_DOMAIN_EACH_OF(group->domain, group, stack) idle += strata_stack_idle_bytes(stack);
-    return idle;
 }
 
 /* ---- completion of the streams' work ---- */
@@ -148,41 +125,36 @@ static void note_before(strata_group_t *group) {
 /* Memory that was not requested again since the last release counts half: an occasional small burst must
  * not displace the large one. The amount never exceeds the bytes that the peak of live memory would need,
  * with a share for holes. */
-static void note_trimmed(strata_stack_t *stack, uint64_t swing) {
-    strata_stack_take(stack);
-    strata_trimmed_t *trimmed = &stack->idle.trimmed;
-    strata_layer_t *layer = trimmed->idle_before > 0 && stack->open ? stack->layers[trimmed->layer] : NULL;
-    bool moves = layer && layer->type->needs & STRATA_TRAIT_HANDLE_SOURCE;
-    uint64_t after = layer ? layer->type->idle_bytes(layer) : 0, most = swing + swing / (moves ? HOLES_OF_HANDLES : HOLES);
-    if (trimmed->idle_before > after) {
-        bool had = trimmed->to_recall > 0;
-        trimmed->bytes = trimmed->to_recall = strata_min(trimmed->idle_before - after + trimmed->to_recall / 2,
-                                                         most - strata_min(most, after));
-        if (had != (trimmed->to_recall > 0)) atomic_fetch_add(&stack->group->recalls, had ? UINT32_MAX : 1);
-    }
-    strata_unlock(&stack->lock);
-}
-
 static void note_after(strata_group_t *group) {
-    uint64_t all = swing_in(group);
-    STRATA_DOMAIN_EACH_OF(group->domain, group, stack) note_trimmed(stack, stack->is_shared ? all : swing_of(stack));
-}
-
-/* Returns the bytes that are freed and still in use. */
-static uint64_t poll(strata_group_t *group) {
-    strata_pending_t pending = {.ready_at = UINT64_MAX};
-    STRATA_DOMAIN_EACH_OF(group->domain, group, stack) strata_stack_poll(stack, &pending);
-    return pending.pending_bytes;
-}
-
-static uint64_t kept(strata_group_t *group) {
-    const strata_idleness_t *says = group->plan->idle;
-    double share = says->keep * (double)live_in(group);
-    return strata_max(says->keep_least, (uint64_t)share);
+    uint64_t all = 0; /* an upper bound of the group's own difference */
+    STRATA_DOMAIN_EACH_OF(group->domain, group, stack) all += swing_of(stack);
+    STRATA_DOMAIN_EACH_OF(group->domain, group, stack) {
+        uint64_t swing = stack->is_shared ? all : swing_of(stack);
+        strata_stack_take(stack);
+        strata_trimmed_t *trimmed = &stack->idle.trimmed;
+        strata_layer_t *layer = trimmed->idle_before > 0 && stack->open ? stack->layers[trimmed->layer] : NULL;
+        bool moves = layer && layer->type->needs & STRATA_TRAIT_HANDLE_SOURCE;
+        uint64_t after = layer ? layer->type->idle_bytes(layer) : 0, most = swing + swing / (moves ? HOLES_OF_HANDLES : HOLES);
+        if (trimmed->idle_before > after) {
+            bool had = trimmed->to_recall > 0;
+            trimmed->bytes = trimmed->to_recall = strata_min(trimmed->idle_before - after + trimmed->to_recall / 2,
+                                                             most - strata_min(most, after));
+            if (had != (trimmed->to_recall > 0)) atomic_fetch_add(&stack->group->recalls, had ? UINT32_MAX : 1);
+        }
+        strata_unlock(&stack->lock);
+    }
 }
 
 static void give_back(strata_group_t *group) {
-    uint64_t keep = kept(group), idle = idle_in(group);
+    uint64_t live = 0, idle = 0;
+    STRATA_DOMAIN_EACH_OF(group->domain, group, stack) {
+        strata_stack_take(strata_stack_home(stack));
+        live += stack->figures.allocated_bytes;
+        strata_unlock(&strata_stack_home(stack)->lock);
+    }
+    STRATA_DOMAIN_EACH_OF(group->domain, group, stack) idle += strata_stack_idle_bytes(stack);
+    double share = group->plan->idle->keep * (double)live;
+    uint64_t keep = strata_max(group->plan->idle->keep_least, (uint64_t)share);
     if (idle <= keep) return;
     uint64_t step = strata_max((idle - keep) / STEPS + 1, STEP_LEAST);
     note_before(group);
@@ -196,11 +168,6 @@ static void give_back(strata_group_t *group) {
 
 /* ---- looks ---- */
 
-/* Returns whether idleness may release any memory of a group. */
-static bool is_concerned(const strata_group_t *group) {
-    return group->plan->idle && !group->keeps && !strata_group_has_ended(group) && !atomic_load(&group->pinned);
-}
-
 static uint64_t look_at(strata_group_t *group, uint64_t now) {
     strata_idle_watch_t *watch = &group->idle;
     uint64_t part = group->plan->idle->after / STRATA_IDLE_PARTS, calls = calls_of(group);
@@ -213,10 +180,11 @@ static uint64_t look_at(strata_group_t *group, uint64_t now) {
         watch->stage = STRATA_IDLE_MARKED;
         return strata_max(now, watch->seen_at + GIVE_AT * part);
     }
-    uint64_t pending = poll(group);
+    strata_pending_t pending = {.ready_at = UINT64_MAX};
+    STRATA_DOMAIN_EACH_OF(group->domain, group, stack) strata_stack_poll(stack, &pending);
     if (!each_concerned(group, is_quiet)) return now + part;
     give_back(group);
-    if (pending > 0) return now + part;
+    if (pending.pending_bytes > 0) return now + part;
     watch->stage = STRATA_IDLE_GIVEN;
     return STRATA_NEVER;
 }
@@ -225,6 +193,7 @@ uint64_t strata_idle_look(strata_domain_t *domain, uint64_t now) {
     uint64_t next = STRATA_NEVER;
     strata_group_t *group = NULL;
     while ((group = strata_domain_next_group(domain, group)) != NULL)
-        if (is_concerned(group)) next = strata_min(next, look_at(group, now));
+        if (group->plan->idle && !group->keeps && !strata_group_has_ended(group) && !atomic_load(&group->pinned))
+            next = strata_min(next, look_at(group, now));
     return next;
 }

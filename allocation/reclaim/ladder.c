@@ -74,8 +74,6 @@ static bool rung_wait_first(climb_t *climb) {
     }
 }
 
-static bool rung_release(climb_t *climb) { return release(climb) > 0 && try_again(climb, 0); }
-
 static bool rung_callbacks(climb_t *climb) {
     strata_domain_t *domain = climb->domain;
     if (!domain->free_memory || climb->asked_callbacks) return false;
@@ -101,13 +99,6 @@ static bool rung_small_growth(climb_t *climb) {
 
 static bool waits_only(const climb_t *climb) { return climb->ladder->says->steps == STRATA_RECLAIM_WAIT; }
 
-/* Frees before the waiter bits were set woke no thread, so this tries again and releases other stacks' idle
- * chunks too. Returns whether recovery is over. */
-static bool look_again(climb_t *climb) {
-    if (try_again(climb, 0)) return true;
-    return !waits_only(climb) && release(climb) > 0 && try_again(climb, 0);
-}
-
 /* Waits once. The order is the bits, then a poll, then the sleep, so that no wake-up is lost. Returns
  * whether recovery is over. *again is true if memory has changed or will. */
 static bool rung_wait(climb_t *climb, bool *again) {
@@ -118,7 +109,10 @@ static bool rung_wait(climb_t *climb, bool *again) {
     /* The steps of this pass may have missed a free since they began. With their epoch, the sleep then ends
      * immediately. */
     uint64_t epoch = first ? strata_domain_epoch(climb->domain) : climb->epoch;
-    if (first && look_again(climb)) return true;
+    /* Frees before the waiter bits were set woke no thread, so this tries again and releases other stacks' idle
+     * chunks too. */
+    if (first && try_again(climb, 0)) return true;
+    if (first && !waits_only(climb) && release(climb) > 0 && try_again(climb, 0)) return true;
     strata_pending_t pending;
     *again = true;
     climb->given.slept = true;
@@ -142,23 +136,6 @@ static bool nothing_can_come(const climb_t *climb) {
 
 /* ---- the whole recovery ---- */
 
-static void note_rungs(const climb_t *climb) {
-    strata_domain_t *domain = climb->domain;
-    uint64_t now = strata_domain_reserved(domain);
-    strata_log_note(STRATA_LOG_CLIMBED, domain->place, climb->ladder->size, now);
-    strata_log_note(STRATA_LOG_POLLED, domain->place, climb->given.polled, now);
-    strata_log_note(STRATA_LOG_WAITED, domain->place, climb->given.waited, now);
-    strata_log_note(STRATA_LOG_RELEASED, domain->place, climb->given.released, now);
-    strata_log_note(STRATA_LOG_CALLED, domain->place, climb->given.called_back, now);
-}
-
-static bool climb_once(climb_t *climb, bool *again) {
-    climb->epoch = strata_domain_epoch(climb->domain);
-    if (waits_only(climb)) return (climb->changed && try_again(climb, 0)) || rung_wait(climb, again);
-    return rung_poll(climb) || rung_wait_first(climb) || rung_release(climb) || rung_callbacks(climb) || rung_small_growth(climb) ||
-           rung_wait(climb, again);
-}
-
 strata_status_t strata_ladder_climb(const strata_ladder_t *ladder) {
     strata_domain_t *domain = ladder->stack->domain;
     strata_clock_t *clock = domain->device->clock;
@@ -169,12 +146,24 @@ strata_status_t strata_ladder_climb(const strata_ladder_t *ladder) {
                      .waiting = strata_waiting_begin(domain, ladder->says->timeout)};
     if (nothing_can_come(&climb)) return STRATA_E_NO_MEMORY;
     atomic_fetch_add(&ladder->stack->group->ladders, 1);
-    for (bool again = true; again && !climb_once(&climb, &again);) {}
+    for (bool again = true, over = false; again && !over;) {
+        climb.epoch = strata_domain_epoch(domain);
+        if (waits_only(&climb)) over = climb.changed && try_again(&climb, 0);
+        else
+            over = rung_poll(&climb) || rung_wait_first(&climb) || (release(&climb) > 0 && try_again(&climb, 0)) ||
+                   rung_callbacks(&climb) || rung_small_growth(&climb);
+        over = over || rung_wait(&climb, &again);
+    }
     strata_waiting_unmark(&climb.waiting);
     climb.given.climbed = true;
     climb.given.timed_out = strata_waiting_is_over(&climb.waiting);
     climb.given.took_ns = clock->now(clock) - began;
     if (ladder->given) *ladder->given = climb.given;
-    note_rungs(&climb);
+    uint64_t reserved = strata_domain_reserved(domain);
+    strata_log_note(STRATA_LOG_CLIMBED, domain->place, ladder->size, reserved);
+    strata_log_note(STRATA_LOG_POLLED, domain->place, climb.given.polled, reserved);
+    strata_log_note(STRATA_LOG_WAITED, domain->place, climb.given.waited, reserved);
+    strata_log_note(STRATA_LOG_RELEASED, domain->place, climb.given.released, reserved);
+    strata_log_note(STRATA_LOG_CALLED, domain->place, climb.given.called_back, reserved);
     return climb.status;
 }

@@ -10,27 +10,19 @@
  * time. */
 enum { SHALLOW_PARTS = 8, SHALLOW_LEAST_NS = 10 * 1000 * 1000 };
 
-static uint64_t requested_in(strata_domain_t *domain) {
-    uint64_t requested = 0;
+/* Returns whether the growth would exceed the highest sum of requested bytes at any growth so far, this one
+ * included, by more than the slack. The call's locks are released. */
+static bool is_more_than_needed(const strata_stack_t *cache_stack, const strata_reclaim_t *says, uint64_t growth) {
+    strata_domain_t *domain = cache_stack->domain;
+    uint64_t needed = growth, peak = atomic_load(&domain->peak_needed);
     STRATA_DOMAIN_EACH(domain, stack) {
         strata_stack_take(strata_stack_home(stack));
-        requested += stack->figures.requested_bytes;
+        needed += stack->figures.requested_bytes;
         strata_unlock(&strata_stack_home(stack)->lock);
     }
-    return requested;
-}
-
-/* Returns the highest sum of requested bytes at any growth so far, this request included. */
-static uint64_t needed_with(strata_domain_t *domain, uint64_t size) {
-    uint64_t needed = requested_in(domain) + size, peak = atomic_load(&domain->peak_needed);
     while (needed > peak && !atomic_compare_exchange_weak(&domain->peak_needed, &peak, needed)) {}
-    return needed > peak ? needed : peak;
-}
-
-/* The call's locks are released. */
-static bool is_more_than_needed(const strata_stack_t *stack, const strata_reclaim_t *says, uint64_t growth) {
-    double allowed = (double)needed_with(stack->domain, growth) * (1.0 + says->slack);
-    return (double)(strata_domain_reserved(stack->domain) + growth) > allowed;
+    double allowed = (double)strata_max(needed, peak) * (1.0 + says->slack);
+    return (double)(strata_domain_reserved(domain) + growth) > allowed;
 }
 
 /* Returns how many times the growth must be pending before the stack may wait. The lock of the cache's
@@ -63,13 +55,6 @@ static void learn(const strata_patience_t *patience, strata_wait_history_t *hist
     history->last_wait_at = patience->waited_at;
 }
 
-/* Records a wait that gave memory. */
-static void note(strata_patience_t *patience, uint64_t left_bytes) {
-    strata_clock_t *clock = patience->waiting.domain->device->clock;
-    patience->waited_at = clock->now(clock);
-    patience->left_bytes = left_bytes;
-}
-
 /* Waits until a free completes, as long as at least `least` bytes are pending. Returns false on timeout. */
 static bool wait_for_pending(strata_patience_t *patience, strata_stack_t *stack, uint64_t timeout, uint64_t least) {
     strata_waiting_t *waiting = &patience->waiting;
@@ -78,7 +63,11 @@ static bool wait_for_pending(strata_patience_t *patience, strata_stack_t *stack,
         strata_pending_t pending = {.ready_at = UINT64_MAX};
         strata_stack_poll(stack, &pending);
         bool gave = pending.freed_bytes > 0;
-        if (waited && gave) note(patience, pending.pending_bytes);
+        if (waited && gave) {
+            strata_clock_t *clock = waiting->domain->device->clock;
+            patience->waited_at = clock->now(clock);
+            patience->left_bytes = pending.pending_bytes;
+        }
         if (heard || gave) return true;
         if (pending.pending_bytes < least || strata_waiting_is_over(waiting)) return false;
         heard = strata_waiting_pass(waiting, pending.ready_at, strata_domain_epoch(stack->domain));
@@ -93,24 +82,6 @@ static uint64_t shallow_wait(strata_wait_history_t *history, const strata_reclai
     history->budget_ns = strata_min(history->budget_ns + since / SHALLOW_PARTS, says->timeout);
     history->budget_at = now;
     return history->extra_depth > 0 || history->budget_ns < SHALLOW_LEAST_NS ? 0 : history->budget_ns;
-}
-
-/* Deducts a wait from the budget. The lock of the cache's stack is held. */
-static void spend(strata_wait_history_t *history, strata_clock_t *clock, uint64_t began) {
-    history->budget_ns -= strata_min(history->budget_ns, clock->now(clock) - began);
-}
-
-/* The lock of the cache's stack is held, and released during the wait. */
-static bool wait_open(strata_patience_t *patience, const strata_layer_t *cache, const strata_request_t *request,
-                      const strata_growth_asked_t *growth, uint64_t timeout) {
-    strata_stack_t *stack = cache->stack;
-    const strata_reclaim_t *says = request->outcome->reclaim;
-    uint64_t least = request->size > growth->idle ? request->size - growth->idle : 1;
-    strata_opened_t opened = strata_call_unlock(request->call);
-    bool again = is_more_than_needed(stack, says, growth->bytes - growth->idle) &&
-                 wait_for_pending(patience, request->call->stack, timeout, least);
-    strata_call_lock(request->call, opened);
-    return again;
 }
 
 bool strata_patience_waited(strata_patience_t *patience, const strata_layer_t *cache, const strata_request_t *request,
@@ -129,9 +100,15 @@ bool strata_patience_waited(strata_patience_t *patience, const strata_layer_t *c
     uint64_t timeout = deep ? says->timeout : shallow_wait(history, says, now);
     patience->waited_at = 0;
     bool comes = on_the_way > 0 && on_the_way + growth->idle >= growth->bytes;
-    bool waits = comes && (deep || (timeout > 0 && growth->idle < growth->bytes));
-    bool again = waits && wait_open(patience, cache, request, growth, timeout);
+    bool waits = comes && (deep || (timeout > 0 && growth->idle < growth->bytes)), again = false;
+    if (waits) {
+        uint64_t least = request->size > growth->idle ? request->size - growth->idle : 1;
+        strata_opened_t opened = strata_call_unlock(call);
+        again = is_more_than_needed(stack, says, growth->bytes - growth->idle) &&
+                wait_for_pending(patience, call->stack, timeout, least);
+        strata_call_lock(call, opened);
+    }
     if (deep) learn(patience, history, says, request->size);
-    if (waits && !deep) spend(history, clock, now);
+    else if (waits) history->budget_ns -= strata_min(history->budget_ns, clock->now(clock) - now);
     return again;
 }

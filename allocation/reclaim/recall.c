@@ -34,28 +34,8 @@ void strata_idle_end(strata_stack_t *stack) {
     stack->idle = (strata_idle_release_t){0};
 }
 
-typedef struct counts {
-    uint64_t growths, hits;
-} counts_t;
-
-static counts_t counts_of(strata_layer_t *layer) {
-    strata_stack_take(layer->stack);
-    counts_t counts = {layer->stack->figures.growths, layer->stack->figures.cache_hits};
-    strata_unlock(&layer->stack->lock);
-    return counts;
-}
-
 /* A piece that the cache already had is not a hit, because no request was served. A cache that combined the
  * piece counted none. */
-static bool has_grown(strata_layer_t *layer, const counts_t *before) {
-    strata_stack_take(layer->stack);
-    strata_statistics_t *figures = &layer->stack->figures;
-    bool grown = figures->growths != before->growths;
-    if (!grown && figures->cache_hits > before->hits) figures->cache_hits--;
-    strata_unlock(&layer->stack->lock);
-    return grown;
-}
-
 static strata_record_t *bring(strata_layer_t *layer, strata_stack_t *by, strata_stream_t stream, uint64_t size) {
     strata_record_t *record;
     strata_request_t request = {.struct_size = sizeof request,
@@ -64,9 +44,16 @@ static strata_record_t *bring(strata_layer_t *layer, strata_stack_t *by, strata_
                                 .stream = stream,
                                 .pool = by->group->pool,
                                 .flags = STRATA_NO_RETRY};
-    counts_t before = counts_of(layer);
+    strata_statistics_t *figures = &layer->stack->figures;
+    strata_stack_take(layer->stack);
+    uint64_t growths = figures->growths, hits = figures->cache_hits;
+    strata_unlock(&layer->stack->lock);
     if (strata_chunk_allocate_from(layer, by, size, &request, &record) != STRATA_OK) return NULL;
-    if (has_grown(layer, &before)) return record;
+    strata_stack_take(layer->stack);
+    bool grown = figures->growths != growths;
+    if (!grown && figures->cache_hits > hits) figures->cache_hits--;
+    strata_unlock(&layer->stack->lock);
+    if (grown) return record;
     strata_chunk_free(record);
     return NULL;
 }

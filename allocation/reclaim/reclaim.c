@@ -48,24 +48,19 @@ strata_status_t strata_reclaim_for(strata_layer_t *first, const strata_reclaim_t
     return does_nothing ? STRATA_E_NO_MEMORY : climb(first, says, request, record);
 }
 
-/* A source of handles keeps only memory that the device refused to take back. A layer that the builder added
- * defers frees only in captures. */
-static bool keeps_or_defers(const strata_group_t *group, const strata_layer_t *but) {
-    for (uint32_t n = 1; n <= group->plan->count; n++) {
-        const strata_layer_type_t *type = group->plan->nodes[n].type;
-        bool same = group->plan->nodes[n].number == 0 || (group == but->stack->group && n == but->number);
-        bool keeps = type->release && !(type->gives & STRATA_TRAIT_HANDLE_SOURCE);
-        if (!same && (keeps || type->poll)) return true;
-    }
-    return false;
-}
-
 /* Returns whether a layer's own steps have left nothing for a recovery to find: no other layer of the
- * domain keeps or defers memory. */
+ * domain keeps or defers memory. A source of handles keeps only memory that the device refused to take back. A layer
+ * that the builder added defers frees only in captures. */
 static bool is_all_reclaimed(strata_domain_t *domain, const strata_layer_t *own) {
     if (!own || strata_sent_has_limbo(&domain->sent)) return false;
-    for (strata_group_t *group = NULL; (group = strata_domain_next_group(domain, group)) != NULL;)
-        if (keeps_or_defers(group, own)) return false;
+    for (strata_group_t *group = NULL; (group = strata_domain_next_group(domain, group)) != NULL;) {
+        for (uint32_t n = 1; n <= group->plan->count; n++) {
+            const strata_layer_type_t *type = group->plan->nodes[n].type;
+            bool same = group->plan->nodes[n].number == 0 || (group == own->stack->group && n == own->number);
+            bool keeps = type->release && !(type->gives & STRATA_TRAIT_HANDLE_SOURCE);
+            if (!same && (keeps || type->poll)) return false;
+        }
+    }
     return true;
 }
 

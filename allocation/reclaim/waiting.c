@@ -102,36 +102,26 @@ void strata_waiting_unmark(strata_waiting_t *waiting) {
 
 /* ---- passing time ---- */
 
-/* Sleeps up to `ns` of real time. Returns whether a free has advanced the epoch. */
-static bool hear_a_free(strata_domain_t *domain, uint64_t epoch, uint64_t ns) {
-    strata_lock(&domain->lock);
-    if (domain->epoch == epoch) strata_condition_wait(&domain->freed, &domain->lock, ns);
-    bool moved = domain->epoch != epoch;
-    strata_unlock(&domain->lock);
-    return moved;
-}
-
-/* A virtual clock jumps to the event. If other threads are at work, this first sleeps briefly in real time,
+/* Returns whether a free has advanced the epoch. A virtual clock jumps to the event. If other threads are at work, this first sleeps briefly in real time,
  * because they may free before the event. */
 static bool pass(const strata_waiting_t *waiting, uint64_t ready_at, uint64_t epoch) {
     strata_clock_t *clock = waiting->domain->device->clock;
     bool listens = !clock->is_virtual || strata_waiting_threads(waiting->domain) > 1;
-    bool heard = listens && hear_a_free(waiting->domain, epoch, waiting->backoff);
-    if (heard || !clock->is_virtual) return heard;
+    strata_domain_t *domain = waiting->domain;
+    bool freed = false;
+    if (listens) {
+        strata_lock(&domain->lock);
+        if (domain->epoch == epoch) strata_condition_wait(&domain->freed, &domain->lock, waiting->backoff);
+        freed = domain->epoch != epoch;
+        strata_unlock(&domain->lock);
+    }
+    if (freed || !clock->is_virtual) return freed;
     /* A device that cannot predict when events complete is polled again later. */
     uint64_t now = clock->now(clock);
     bool knows = !clock->polls && ready_at != UINT64_MAX && ready_at > now;
     uint64_t until = knows ? ready_at : now + waiting->backoff;
     clock->sleep_until(clock, until < waiting->deadline ? until : waiting->deadline);
     return false;
-}
-
-/* Lengthens a sleep by an eighth. A wait then ends late by at most an eighth of its length, plus the
- * kernel's own delay. If sleeps doubled, a wait of a millisecond would end half a millisecond late
- * (docs/recovery.md). */
-static uint64_t longer(uint64_t backoff) {
-    backoff += backoff / 8;
-    return backoff < BACKOFF_MOST_NS ? backoff : BACKOFF_MOST_NS;
 }
 
 bool strata_waiting_pass(strata_waiting_t *waiting, uint64_t ready_at, uint64_t epoch) {
@@ -141,7 +131,11 @@ bool strata_waiting_pass(strata_waiting_t *waiting, uint64_t ready_at, uint64_t 
     bool heard = pass(waiting, ready_at, epoch);
     atomic_fetch_sub(&waiting->domain->held_up, 1);
     waiting->nap = clock->is_virtual && !clock->polls ? 0 : clock->now(clock) - began;
-    waiting->backoff = longer(waiting->backoff);
+    /* A sleep is longer than the last one by an eighth. A wait then ends late by at most an eighth of its length,
+     * plus the kernel's own delay. If sleeps doubled, a wait of a millisecond would end half a millisecond late
+     * (docs/recovery.md). */
+    uint64_t longer = waiting->backoff + waiting->backoff / 8;
+    waiting->backoff = longer < BACKOFF_MOST_NS ? longer : BACKOFF_MOST_NS;
     return heard;
 }
 

@@ -110,35 +110,28 @@ void strata_log_note(strata_log_note_t note, strata_place_t place, uint64_t byte
     note_count++;
 }
 
-static void tell_note(const noted_t *noted) {
-    char text[LETTERS], bytes[48], now[48];
-    const char *first = strchr(rows[noted->note].text, '%'), *second = strchr(first + 1, '%');
-    strata_print_size(noted->bytes, bytes, sizeof bytes);
-    strata_print_size(noted->now, now, sizeof now);
-    snprintf(text, sizeof text, "%s:%u: %.*s%s%.*s%s%s", strata_place_name(strata_place_kind(noted->place)),
-             (unsigned)strata_place_device(noted->place), (int)(first - rows[noted->note].text), rows[noted->note].text, bytes,
-             (int)(second - first - 1), first + 1, now, second + 1);
-    tell(rows[noted->note].level, text, false);
-}
-
-static void tell_held(void) {
+void strata_log_flush(void) {
+    noted_t copies[NOTED];
+    if (telling || holds > 0) return;
     for (held_t *held; (held = first_held) != NULL; strata_host_delete(held)) {
         first_held = held->next;
         tell(held->level, held->text, held->function_alone);
     }
-}
-
-void strata_log_flush(void) {
-    noted_t copies[NOTED];
-    if (telling || holds > 0) return;
-    if (first_held) tell_held();
     uint32_t count = note_count;
     if (count == 0) return;
     memcpy(copies, notes, sizeof copies);
     note_count = 0;
-    for (uint32_t i = 0; i < count && i < NOTED; i++) tell_note(&copies[i]);
+    char text[LETTERS], bytes[48], now[48];
+    for (const noted_t *noted = copies; noted < copies + (count < NOTED ? count : NOTED); noted++) {
+        const char *words = rows[noted->note].text, *first = strchr(words, '%'), *second = strchr(first + 1, '%');
+        strata_print_size(noted->bytes, bytes, sizeof bytes);
+        strata_print_size(noted->now, now, sizeof now);
+        snprintf(text, sizeof text, "%s:%u: %.*s%s%.*s%s%s", strata_place_name(strata_place_kind(noted->place)),
+                 (unsigned)strata_place_device(noted->place), (int)(first - words), words, bytes, (int)(second - first - 1),
+                 first + 1, now, second + 1);
+        tell(rows[noted->note].level, text, false);
+    }
     if (count <= NOTED) return;
-    char text[LETTERS];
     snprintf(text, sizeof text, "and %u more messages of the same call", (unsigned)(count - NOTED));
     tell(STRATA_LOG_INFO, text, false);
 }

@@ -32,8 +32,8 @@ typedef struct strata_idle_release {
     strata_handle_t event; /* recorded on its stream by the last look for idleness, or NULL */
 } strata_idle_release_t;
 
-/* A stack whose stream was forgotten, or whose group has ended: it serves no more requests, and its memory
- * goes to other streams once the work of its own is done. Owned by life/forgotten.c, and by call/call.c for
+/* A stack whose stream was forgotten, or whose group has ended. It serves no more requests. Once the work of
+ * its stream is done, its memory goes to other streams. Owned by life/forgotten.c, and by call/call.c for
  * `borrower_unknown`. Guarded by the stack's lock, except where a comment gives another rule. */
 typedef struct strata_forgotten {
     _Atomic bool orphan; /* changed under the domain's lock */
@@ -99,7 +99,7 @@ typedef struct strata_borrowers {
     strata_stack_t *next_with_many, *prev_with_many;
 } strata_borrowers_t;
 
-/* What keeps a stack without live blocks from being destroyed. Owned by call/; stack/stack.c and
+/* These counts keep a stack without live blocks from being destroyed. Owned by call/; stack/stack.c and
  * graphs/live.c also count calls. Guarded by the stack's lock. */
 typedef struct strata_holds {
     uint32_t calls; /* in progress in its layers */

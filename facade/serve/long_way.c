@@ -193,15 +193,6 @@ strata_status_t strata_allocation_route(strata_t handle, strata_ref_t ref, char 
 
 /* ---- borrows ---- */
 
-/* Requires the lock of the block's stack. */
-static strata_status_t borrow(strata_call_t *call, strata_record_t *record, strata_stream_t stream, bool *waits) {
-    strata_status_t status = strata_record_borrow(call, record, borrower_key(call->stack, stream));
-    *waits = status == STRATA_E_UNSUPPORTED;
-    if (!*waits) return status;
-    call->stack->figures.borrows_waited++;
-    return STRATA_OK;
-}
-
 /* A graph owns a block that it uses at every launch, because no event shows the end of such a use. The
  * block is also borrowed, which covers the stream's other work before and after the capture. */
 static strata_status_t lend(strata_call_t *call, strata_record_t *record, strata_stream_t stream, bool *waits) {
@@ -209,7 +200,12 @@ static strata_status_t lend(strata_call_t *call, strata_record_t *record, strata
     strata_status_t status = captured_into(call, record, borrower_key(call->stack, stream), &pool);
     if (status != STRATA_OK) return status;
     if (pool) status = strata_graph_pool_own(pool, call, record);
-    return status == STRATA_OK ? borrow(call, record, stream, waits) : status;
+    if (status != STRATA_OK) return status;
+    status = strata_record_borrow(call, record, borrower_key(call->stack, stream));
+    *waits = status == STRATA_E_UNSUPPORTED;
+    if (!*waits) return status;
+    call->stack->figures.borrows_waited++;
+    return STRATA_OK;
 }
 
 static strata_status_t record_once(strata_t handle, strata_ref_t ref, strata_stream_t stream, bool *waits) {

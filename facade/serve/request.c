@@ -77,23 +77,6 @@ static strata_status_t fail_alignment(const strata_stack_t *stack, size_t alignm
                        stack->group->plan->place == STRATA_PLACE_HOST ? "64" : "256");
 }
 
-/* Computes the alignment to request: the place's, or more if the stack's layers serve it. */
-static strata_status_t settle_alignment(const strata_stack_t *stack, size_t wanted, size_t *alignment) {
-    uint64_t place = strata_place_alignment(stack->group->plan->place), most = strata_max(stack->group->plan->alignment, place);
-    if (wanted > most) return fail_alignment(stack, wanted, most);
-    *alignment = strata_max(wanted, place);
-    return STRATA_OK;
-}
-
-/* An external layer may claim to pass alignments on and still move an address. */
-static strata_status_t check_served(const strata_record_t *record, size_t alignment) {
-    if ((record->ptr & (alignment - 1)) == 0) return STRATA_OK;
-    return strata_fail(
-        STRATA_E_UNSUPPORTED, 0,
-        "%#llx was served for a request aligned to %zu: a layer of the stack shifts addresses and has no alignment operation",
-        (unsigned long long)record->ptr, alignment);
-}
-
 /* Records the tag of the request and the operator of the thread. If there is no room for a name, only the
  * record is lost, not the request. */
 static void note_who_asks(strata_facade_t *facade, const char *tag, strata_record_t *record) {
@@ -114,47 +97,22 @@ static strata_status_t zero(strata_stack_t *stack, strata_stream_t stream, const
     return STRATA_OK;
 }
 
-/* Frees the block after a failure above the stack. Keeps the thread's error. */
-static void take_back(strata_t handle, strata_stack_t *stack, strata_ref_t ref, uint64_t reserved) {
-    const strata_error_t reason = *strata_last_error();
-    (void)strata_free(handle, ref);
-    (void)strata_fail_again(&reason);
-    strata_stack_undo_growth(stack, reserved);
-}
-
 /* ---- serving ---- */
-
-static strata_request_t request_of(const strata_stack_t *stack, strata_stream_t stream, const strata_allocate_options_t *options,
-                                   size_t alignment) {
-    strata_request_t request = {.struct_size = sizeof request,
-                                .size = options->size,
-                                .alignment = alignment,
-                                .stream = stack->ownerless ? stream : stack->stream,
-                                .flags = options->flags,
-                                .pool = stack->group->pool,
-                                .tag = options->tag};
-    if (options->struct_size >= sizeof *options) request.freed_before = options->freed_before;
-    return request;
-}
 
 /* Completes a served request. If that fails, the caller frees the block. */
 static strata_status_t hand_out(strata_facade_t *facade, strata_stack_t *stack, const strata_request_t *request,
                                 strata_record_t *record, strata_block_t *block) {
     strata_block_t served = {.ptr = (void *)(uintptr_t)record->ptr, .size = (size_t)record->size, .ref = strata_ref_of(record)};
     note_who_asks(facade, request->tag, record);
-    strata_status_t status = check_served(record, request->alignment);
-    if (status == STRATA_OK && request->flags & STRATA_ZERO) status = zero(stack, request->stream, &served);
+    /* An external layer may claim to pass alignments on and still move an address. */
+    if ((record->ptr & (request->alignment - 1)) != 0)
+        return strata_fail(
+            STRATA_E_UNSUPPORTED, 0,
+            "%#llx was served for a request aligned to %zu: a layer of the stack shifts addresses and has no alignment operation",
+            (unsigned long long)record->ptr, request->alignment);
+    strata_status_t status = request->flags & STRATA_ZERO ? zero(stack, request->stream, &served) : STRATA_OK;
     if (status == STRATA_OK) *block = served;
     return status;
-}
-
-/* ---- memory without owners, for a stream that is being captured ---- */
-
-/* No event shows the end of such a use, so the pool of the graph must own the block too. */
-static strata_status_t captured_into(const strata_stack_t *stack, strata_stream_t stream, strata_graph_pool_t **pool) {
-    *pool = NULL;
-    if (!stack->ownerless || !stream || !strata_graphs_open(stack->domain)) return STRATA_OK;
-    return strata_graphs_capturing(stack->domain, stream, pool);
 }
 
 static strata_status_t own(strata_graph_pool_t *pool, strata_ref_t ref) {
@@ -170,16 +128,27 @@ static strata_status_t own(strata_graph_pool_t *pool, strata_ref_t ref) {
 /* Requires that the stack was entered. */
 static strata_status_t serve_on(strata_facade_t *facade, strata_stack_t *stack, strata_stream_t stream,
                                 const strata_allocate_options_t *options, strata_block_t *block) {
-    size_t alignment = 0;
-    strata_graph_pool_t *graph;
-    strata_status_t status = settle_alignment(stack, options->alignment, &alignment);
-    if (status == STRATA_OK) status = captured_into(stack, stream, &graph);
+    /* The alignment is the place's, or more if the stack's layers serve it. */
+    const strata_plan_t *plan = stack->group->plan;
+    uint64_t least = strata_place_alignment(plan->place), most = strata_max(plan->alignment, least);
+    if (options->alignment > most) return fail_alignment(stack, options->alignment, most);
+    /* No event shows the end of a captured use in memory without owners, so the pool of the graph must own the block too. */
+    strata_graph_pool_t *graph = NULL;
+    bool may_be_captured = stack->ownerless && stream && strata_graphs_open(stack->domain);
+    strata_status_t status = may_be_captured ? strata_graphs_capturing(stack->domain, stream, &graph) : STRATA_OK;
     if (status != STRATA_OK) return status;
     strata_above_look(stack->domain);
     uint64_t reserved = strata_domain_reserved(stack->domain);
     strata_outcome_t outcome;
-    strata_request_t request = request_of(stack, stream, options, alignment);
-    request.outcome = &outcome;
+    strata_request_t request = {.struct_size = sizeof request,
+                                .size = options->size,
+                                .alignment = strata_max(options->alignment, least),
+                                .stream = stack->ownerless ? stream : stack->stream,
+                                .flags = options->flags,
+                                .pool = stack->group->pool,
+                                .tag = options->tag,
+                                .outcome = &outcome};
+    if (options->struct_size >= sizeof *options) request.freed_before = options->freed_before;
     uint32_t operator_name = strata_annotation(facade);
     if (operator_name) request.operator_name = strata_names_text(&facade->names, operator_name);
     strata_record_t *record;
@@ -189,7 +158,12 @@ static strata_status_t serve_on(strata_facade_t *facade, strata_stack_t *stack, 
     if (status != STRATA_OK) return status;
     status = hand_out(facade, stack, &request, record, block);
     if (status == STRATA_OK && graph && options->size) status = own(graph, strata_ref_of(record));
-    if (status != STRATA_OK) take_back(facade->handle, stack, strata_ref_of(record), reserved);
+    if (status == STRATA_OK) return status;
+    /* After a failure above the stack the block is freed. The thread's error stays. */
+    const strata_error_t reason = *strata_last_error();
+    (void)strata_free(facade->handle, strata_ref_of(record));
+    (void)strata_fail_again(&reason);
+    strata_stack_undo_growth(stack, reserved);
     return status;
 }
 
@@ -199,18 +173,6 @@ strata_status_t strata_request_serve(strata_facade_t *facade, strata_stack_t *st
     return status == STRATA_OK ? serve_on(facade, stack, stream, options, block) : status;
 }
 
-static strata_status_t serve_with(strata_facade_t *facade, strata_place_t place, strata_stream_t stream,
-                                  const strata_allocate_options_t *options, strata_block_t *block) {
-    strata_stack_t *stack;
-    strata_growing_serve();
-    strata_status_t status = check_options(options);
-    if (status == STRATA_OK) status = strata_request_enter(facade, place, stream, options->pool, &stack);
-    if (status != STRATA_OK) return status;
-    status = serve_on(facade, stack, stream, options, block);
-    strata_stack_leave(stack);
-    return status;
-}
-
 strata_status_t strata_allocate_with(strata_t handle, strata_place_t place, strata_stream_t stream,
                                      const strata_allocate_options_t *options, strata_block_t *block) {
     STRATA_REFUSE_NULL(options);
@@ -218,7 +180,14 @@ strata_status_t strata_allocate_with(strata_t handle, strata_place_t place, stra
     STRATA_REFUSE_OPTIONS(options, offsetof(strata_allocate_options_t, freed_before));
     strata_facade_t *facade = strata_facade_of(handle);
     if (!facade) return strata_last_error()->status;
-    strata_status_t status = serve_with(facade, place, stream, options, block);
+    strata_growing_serve();
+    strata_stack_t *stack;
+    strata_status_t status = check_options(options);
+    if (status == STRATA_OK) status = strata_request_enter(facade, place, stream, options->pool, &stack);
+    if (status == STRATA_OK) {
+        status = serve_on(facade, stack, stream, options, block);
+        strata_stack_leave(stack);
+    }
     strata_log_flush();
     return status;
 }

@@ -113,12 +113,11 @@ static bool has_arrived(waiter_t *waiter, bool *waits) {
 
 /* With `ends` one thread has unmapped; without it another thread's growth has ended. */
 static void wake(waiter_t *waiter, bool ends) {
-    bool growing = true;
     strata_call_t call = {.stack = waiter->bench.stack};
     bool entered = strata_call_enter(&call, &waiter->runs.chunks->base);
     EXPECT_FALSE(waiter->waited);
     if (ends) strata_runs_end_unmapping(&waiter->runs, &waiter->unmapping);
-    else strata_chunks_end_growth(waiter->runs.chunks, &growing);
+    else strata_condition_broadcast(&waiter->runs.chunks->grown);
     strata_call_leave(&call, &waiter->runs.chunks->base, entered);
 }
 

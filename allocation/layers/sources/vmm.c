@@ -110,20 +110,17 @@ strata_status_t strata_vmm_create_physical(vmm_layer_t *self, vmm_piece_t *piece
     return status;
 }
 
-static strata_status_t find_place(vmm_layer_t *self, vmm_piece_t *piece) {
-    strata_status_t status = self->together ? strata_vmm_take_place(self, piece->size, &piece->address)
-                                            : strata_vmm_reserve(&self->base, piece->size, &piece->address);
-    piece->placed = status == STRATA_OK && self->together;
-    piece->own_range = status == STRATA_OK && !self->together;
-    return status;
-}
-
 /* After a failure the piece records the parts that must be ended. */
 static strata_status_t make_piece(vmm_layer_t *self, const strata_request_t *request, uint64_t size, uint64_t at,
                                   vmm_piece_t *piece) {
     *piece = (vmm_piece_t){.address = at, .size = size};
     strata_status_t status = strata_vmm_create_physical(self, piece);
-    if (status == STRATA_OK && at == 0) status = find_place(self, piece);
+    if (status == STRATA_OK && at == 0) {
+        status = self->together ? strata_vmm_take_place(self, size, &piece->address)
+                                : strata_vmm_reserve(&self->base, size, &piece->address);
+        piece->placed = status == STRATA_OK && self->together;
+        piece->own_range = status == STRATA_OK && !self->together;
+    }
     if (status == STRATA_OK) status = map(self, piece->address, piece, &piece->peers, &piece->mapped);
     if (status == STRATA_E_NO_MEMORY) strata_refused_by_device(request, size);
     return status;
@@ -195,9 +192,15 @@ static void free_record(strata_layer_t *base, strata_record_t *record, strata_ca
     strata_call_lock(call, opened);
 }
 
-/* Puts the remaining pieces of a chain back into the list. Returns the bytes of those that ended. The lock
- * is held. */
-static uint64_t settle_left(vmm_layer_t *self, uint32_t chain) {
+/* Offers memory that the device refused to take back again. Returns the bytes that it took now. No lock is held. */
+static uint64_t offer_left(vmm_layer_t *self) {
+    strata_vmm_lock(self);
+    uint32_t chain = self->left;
+    self->left = 0;
+    strata_vmm_unlock(self);
+    for (uint32_t number = chain; number; number = strata_vmm_piece(self, number)->next) (void)give_back(self, number);
+    strata_vmm_lock(self);
+    /* The remaining pieces go back into the list. */
     uint64_t given = 0;
     for (uint32_t number = chain, next; number; number = next) {
         vmm_piece_t *piece = strata_vmm_piece(self, number);
@@ -212,18 +215,6 @@ static uint64_t settle_left(vmm_layer_t *self, uint32_t chain) {
             self->left = number;
         }
     }
-    return given;
-}
-
-/* Offers memory that the device refused to take back again. Returns the bytes that it took now. No lock is held. */
-static uint64_t offer_left(vmm_layer_t *self) {
-    strata_vmm_lock(self);
-    uint32_t chain = self->left;
-    self->left = 0;
-    strata_vmm_unlock(self);
-    for (uint32_t number = chain; number; number = strata_vmm_piece(self, number)->next) (void)give_back(self, number);
-    strata_vmm_lock(self);
-    uint64_t given = settle_left(self, chain);
     strata_vmm_unlock(self);
     return given;
 }

@@ -54,16 +54,7 @@ static strata_record_t *serve_at(strata_layer_t *base, const strata_extent_t *pl
     return self->warming_up ? NULL : strata_auto_growth_take_at(self, place, lookup->rounded, lookup->size);
 }
 
-static strata_status_t search(strata_layer_t *base, strata_lookup_t *lookup, strata_record_t **record) {
-    auto_growth_t *self = (auto_growth_t *)base;
-    /* The layer below may grant more than was requested. A chunk that was allocated for this request serves it,
-     * even during the warm-up. */
-    bool exact = self->warming_up && !lookup->grown;
-    *record = strata_auto_growth_serve(self, lookup->rounded, lookup->size, exact);
-    return *record ? STRATA_OK : STRATA_E_NO_MEMORY;
-}
-
-static const strata_cache_policy_t policy = {.search = search,
+static const strata_cache_policy_t policy = {.search = strata_auto_growth_search,
                                              .serve_at = serve_at,
                                              .growth_size = strata_auto_growth_size,
                                              .wait = strata_cache_wait_for_pending,

@@ -156,10 +156,15 @@ strata_record_t *strata_auto_growth_serve_from_pool(auto_growth_t *self, uint64_
     return slot ? serve_from(self, slot, rounded, size, self->by_address, pool, self->cuts_low) : NULL;
 }
 
-strata_record_t *strata_auto_growth_serve(auto_growth_t *self, uint64_t rounded, uint64_t size, bool exact) {
+strata_status_t strata_auto_growth_search(strata_layer_t *base, strata_lookup_t *lookup, strata_record_t **record) {
+    auto_growth_t *self = (auto_growth_t *)base;
+    /* The layer below may grant more than was requested. A chunk that was allocated for this request serves it,
+     * even during the warm-up. */
+    bool exact = self->warming_up && !lookup->grown;
     strata_auto_growth_join_apart(self);
-    return self->by_address ? serve_as(self, rounded, size, true, true, true, exact)
-                            : serve_as(self, rounded, size, false, true, true, exact);
+    *record = self->by_address ? serve_as(self, lookup->rounded, lookup->size, true, true, true, exact)
+                               : serve_as(self, lookup->rounded, lookup->size, false, true, true, exact);
+    return *record ? STRATA_OK : STRATA_E_NO_MEMORY;
 }
 
 /* ---- free ---- */
@@ -242,12 +247,6 @@ static COLD bool merge_low(strata_layer_t *base, strata_record_t *block) {
 }
 
 /* ---- the last-freed block (allocation/cache/apart.h) ---- */
-
-void strata_auto_growth_put_in(auto_growth_t *self, uint32_t slot) {
-    strata_record_t *block = strata_slab_record(slab_of(self), slot);
-    self->used_bytes += block->size;
-    self->chunks.known = strata_auto_growth_put_back(self, block);
-}
 
 void strata_auto_growth_join_apart(auto_growth_t *self) {
     uint32_t slot = self->chunks.apart;

@@ -139,13 +139,12 @@ extern const strata_chunk_policy_t strata_auto_growth_policy;
 strata_record_t *strata_auto_growth_hit_low(strata_layer_t *base, size_t size, const strata_stack_t *stack);
 bool strata_auto_growth_quick_free_low(strata_layer_t *base, strata_record_t *block);
 extern const strata_direct_t strata_auto_growth_direct_low;
-/* Serves a rounded request from a free block. It misses no block that fits. With `exact`, only a block of that
- * size serves. Returns NULL if none fits or the slab is full. */
-strata_record_t *strata_auto_growth_serve(auto_growth_t *self, uint64_t rounded, uint64_t size, bool exact);
-/* Works as strata_auto_growth_serve(), but searches only one pool, whatever sizes that is for. */
+/* The `search` of the policy. It misses no block that fits. During the warm-up only a block of the rounded size
+ * serves. Returns E_NO_MEMORY if none fits or the slab is full. */
+strata_status_t strata_auto_growth_search(strata_layer_t *base, strata_lookup_t *lookup, strata_record_t **record);
+/* Serves a rounded request from a free block of one pool, whatever sizes that is for. Returns NULL if none fits or the
+ * slab is full. */
 strata_record_t *strata_auto_growth_serve_from_pool(auto_growth_t *self, uint64_t rounded, uint64_t size, uint32_t pool);
-/* Inserts a free block that is in no index, and coalesces it with its free neighbors. */
-void strata_auto_growth_put_in(auto_growth_t *self, uint32_t slot);
 /* Sets up two pools of blocks of `alignment` in `any` order, one up to `first_up_to` bytes and one for larger
  * blocks. Must be called after strata_chunks_init(). */
 void strata_auto_growth_begin_low(auto_growth_t *self, uint64_t alignment, uint64_t first_up_to);

@@ -32,11 +32,6 @@ static const strata_stat_row_t stats[] = {
 
 /* ---- allocate ---- */
 
-static strata_status_t search(strata_layer_t *base, strata_lookup_t *lookup, strata_record_t **record) {
-    *record = strata_auto_growth_serve((auto_growth_t *)base, lookup->rounded, lookup->size, false);
-    return *record ? STRATA_OK : STRATA_E_NO_MEMORY;
-}
-
 /* Free pieces can become one block, so a wait is only for the bytes that they lack. */
 static bool wait_for_pending(strata_layer_t *base, strata_lookup_t *lookup, uint64_t growth_size, strata_patience_t *patience) {
     const auto_growth_t *self = (const auto_growth_t *)base;
@@ -44,7 +39,8 @@ static bool wait_for_pending(strata_layer_t *base, strata_lookup_t *lookup, uint
     return !self->chunks.growing && strata_patience_waited(patience, base, lookup->request, &asked);
 }
 
-static const strata_cache_policy_t policy = {.search = search, .wait = wait_for_pending, .grow = strata_growth_vmm_grow};
+static const strata_cache_policy_t policy = {
+    .search = strata_auto_growth_search, .wait = wait_for_pending, .grow = strata_growth_vmm_grow};
 
 static strata_status_t allocate(strata_layer_t *base, const strata_request_t *request, strata_record_t **record) {
     strata_chunks_t *chunks = (strata_chunks_t *)base;
@@ -98,18 +94,6 @@ static void take_leaving(auto_growth_vmm_t *self, leaving_t *leaving) {
     leaving->count = taken;
 }
 
-/* Gives the parts back after a wait for the stream's work. If that is not possible, each unmapping waits for
- * the device. */
-static void free_leaving(auto_growth_vmm_t *self, leaving_t *leaving, strata_handle_t event, strata_call_t *call) {
-    strata_device_t *device = self->growth.base.domain->device;
-    strata_opened_t opened = strata_call_unlock(call);
-    bool done = event && strata_device_event_synchronise(device, event) == STRATA_OK;
-    strata_vmm_give_back(self->vmm, leaving->below, leaving->count, done);
-    strata_call_lock(call, opened);
-    for (uint32_t i = 0; i < leaving->count; i++) strata_growth_vmm_unblock(self, leaving->shadows[i]);
-    if (event) strata_events_give(&self->growth.base.domain->events, event);
-}
-
 /* Gives back idle handles until at least `bytes` bytes are given back or none is left. Returns the bytes. */
 static uint64_t give_back(auto_growth_vmm_t *self, uint64_t bytes, strata_call_t *call) {
     uint64_t given = 0;
@@ -124,7 +108,15 @@ static uint64_t give_back(auto_growth_vmm_t *self, uint64_t bytes, strata_call_t
         leaving.most = bytes - given;
         take_leaving(self, &leaving);
         if (leaving.count == 0) break;
-        free_leaving(self, &leaving, strata_growth_vmm_mark_stream(self), call);
+        /* The parts go back after a wait for the stream's work. If that is not possible, each unmapping waits for
+         * the device. */
+        strata_handle_t event = strata_growth_vmm_mark_stream(self);
+        strata_opened_t opened = strata_call_unlock(call);
+        bool done = event && strata_device_event_synchronise(self->growth.base.domain->device, event) == STRATA_OK;
+        strata_vmm_give_back(self->vmm, leaving.below, leaving.count, done);
+        strata_call_lock(call, opened);
+        for (uint32_t i = 0; i < leaving.count; i++) strata_growth_vmm_unblock(self, leaving.shadows[i]);
+        if (event) strata_events_give(&self->growth.base.domain->events, event);
         given += leaving.bytes;
         if (given >= bytes) break;
     }

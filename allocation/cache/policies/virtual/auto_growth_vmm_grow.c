@@ -45,12 +45,6 @@ typedef struct growth {
 
 /* ---- one size in a row ---- */
 
-/* Must run before peak_used is updated. */
-static void note_row(auto_growth_vmm_t *self, uint64_t size) {
-    if (size != self->row_size || self->growth.used_bytes < self->peak_used) self->row_count = 0;
-    self->row_size = size;
-}
-
 /* Returns the bytes of the next two blocks in a row of large blocks, or 0 if there is no such row. The two are
  * created as one handle. A program that loads the layers of its model allocates blocks of one size and computes
  * nothing until it has them all. Then each device call delays it. The number of layers is mostly even. If it is
@@ -62,23 +56,6 @@ static uint64_t next_two(const auto_growth_vmm_t *self, const growth_t *growth) 
 }
 
 /* ---- creating ---- */
-
-/* Creates a handle of `size` bytes at an address, with the locks open. */
-static strata_status_t create_one(auto_growth_vmm_t *self, vmm_kind_t pool, uint64_t at, uint64_t size,
-                                  const strata_request_t *request) {
-    uint32_t slot;
-    strata_status_t status = strata_runs_map(&self->runs, at, size, request, &slot);
-    if (status != STRATA_OK) {
-        uint32_t shadow = at && strata_vmm_keeps(self->vmm, at) ? strata_growth_vmm_block(self, at, size) : 0;
-        if (shadow) strata_growth_vmm_unblock(self, shadow);
-        return status;
-    }
-    self->creations++;
-    self->small_bytes += pool == STRATA_VMM_SMALL ? size : 0;
-    strata_slab_record(slab(self), slot)->pool = (uint8_t)pool;
-    strata_auto_growth_put_in(&self->growth, slot);
-    return status;
-}
 
 static uint64_t handle_at_most(const auto_growth_vmm_t *self) {
     return in_handles(self, strata_max(self->peak_used / PARTS_LARGEST, LARGEST_LEAST));
@@ -95,10 +72,6 @@ static bool note_asked(auto_growth_vmm_t *self, uint64_t size) {
     return self->unseen >= UNSEEN;
 }
 
-static uint64_t handle_for_unseen(const auto_growth_vmm_t *self) {
-    return in_handles(self, strata_max(self->peak_used / PARTS_UNSEEN, UNSEEN_LEAST));
-}
-
 /* Notes a creation. Returns true if its size is created again and again. Such blocks are also freed and
  * requested in that size, so one handle of any size will do. */
 static bool is_usual(auto_growth_vmm_t *self, uint64_t bytes) {
@@ -108,18 +81,30 @@ static bool is_usual(auto_growth_vmm_t *self, uint64_t bytes) {
     return times >= USUAL;
 }
 
-/* Creates handles of `bytes` bytes together, of about `most` bytes each. They follow the *done bytes that are
- * in the room already. */
+/* Creates handles of `bytes` bytes together, of about `most` bytes each, with the locks open. They follow the *done
+ * bytes that are in the room already. */
 static strata_status_t create(auto_growth_vmm_t *self, const vmm_room_t *room, uint64_t bytes, uint64_t most,
                               const strata_request_t *request, uint64_t *done) {
     if (is_usual(self, bytes) && most >= handle_at_most(self)) most = bytes;
     uint64_t count = (bytes + most - 1) / most, units = bytes / self->granularity;
     strata_status_t status = STRATA_OK;
-    for (uint64_t i = 0; i < count && status == STRATA_OK; i++) {
+    for (uint64_t i = 0; i < count; i++) {
         uint64_t size = (units / count + (i < units % count)) * self->granularity;
         uint64_t at = room->below ? room->at + room->width - *done - size : room->at + *done;
-        status = create_one(self, room->kind, at, size, request);
-        if (status == STRATA_OK) *done += size;
+        uint32_t slot;
+        status = strata_runs_map(&self->runs, at, size, request, &slot);
+        if (status != STRATA_OK) {
+            uint32_t shadow = at && strata_vmm_keeps(self->vmm, at) ? strata_growth_vmm_block(self, at, size) : 0;
+            if (shadow) strata_growth_vmm_unblock(self, shadow);
+            break;
+        }
+        self->creations++;
+        self->small_bytes += room->kind == STRATA_VMM_SMALL ? size : 0;
+        *done += size;
+        strata_record_t *block = strata_slab_record(slab(self), slot);
+        block->pool = (uint8_t)room->kind;
+        self->growth.used_bytes += block->size;
+        self->growth.chunks.known = strata_auto_growth_put_back(&self->growth, block);
     }
     return status;
 }
@@ -170,16 +155,6 @@ static strata_status_t fill(auto_growth_vmm_t *self, const growth_t *growth, con
     return status;
 }
 
-/* Called when a free block is large enough. Either another thread freed it while the lock was open, or there
- * was no slot for its rest. */
-static strata_status_t make_room_for_slots(auto_growth_vmm_t *self, strata_call_t *call) {
-    uint64_t slots = strata_slab_slots_for(slab(self), 1);
-    strata_opened_t opened = strata_call_unlock(call);
-    strata_status_t status = strata_slab_reserve(slab(self), slots);
-    strata_call_lock(call, opened);
-    return status;
-}
-
 static strata_status_t look(auto_growth_vmm_t *self, growth_t *growth, strata_call_t *call) {
     strata_status_t status = strata_growth_vmm_find_room(self, growth->rounded, growth->pool, call, &growth->room);
     uint64_t have = growth->room.have;
@@ -208,7 +183,7 @@ static strata_status_t bring_together(auto_growth_vmm_t *self, uint64_t rounded,
         .rounded = rounded, .pool = strata_auto_growth_pool_for(&self->growth, rounded), .most = handle_at_most(self)};
     strata_status_t status = look(self, &growth, request->call);
     if (status == STRATA_OK && growth.pool == STRATA_VMM_LARGE && growth.missing > allowance(self)) {
-        if (note_asked(self, rounded)) growth.most = handle_for_unseen(self);
+        if (note_asked(self, rounded)) growth.most = in_handles(self, strata_max(self->peak_used / PARTS_UNSEEN, UNSEEN_LEAST));
         status = join_idle(self, &growth, request, served);
     }
     if (status != STRATA_OK || *served || growth.missing == 0) return status;
@@ -241,10 +216,18 @@ strata_status_t strata_growth_vmm_grow(strata_layer_t *base, strata_lookup_t *lo
     const strata_request_t *request = lookup->request;
     uint64_t place = 0;
     vmm_kind_t pool = strata_auto_growth_pool_for(&self->growth, rounded);
-    if (strata_bins_find_any(strata_growth_vmm_bins(self, pool), slab(self), rounded) != 0)
-        return make_room_for_slots(self, request->call);
+    /* If a free block is large enough, another thread freed it while the lock was open, or there was no slot for its
+     * rest. */
+    if (strata_bins_find_any(strata_growth_vmm_bins(self, pool), slab(self), rounded) != 0) {
+        uint64_t slots = strata_slab_slots_for(slab(self), 1);
+        strata_opened_t opened = strata_call_unlock(request->call);
+        strata_status_t reserved = strata_slab_reserve(slab(self), slots);
+        strata_call_lock(request->call, opened);
+        return reserved;
+    }
     const uint64_t before = self->peak_used;
-    note_row(self, rounded);
+    if (rounded != self->row_size || self->growth.used_bytes < before) self->row_count = 0;
+    self->row_size = rounded;
     self->peak_used = strata_max(before, self->growth.used_bytes + rounded);
     strata_status_t status = bring_together(self, rounded, request, &place, served);
     if (status == STRATA_E_NO_MEMORY) status = serve_otherwise(self, pool, lookup, served);

@@ -17,17 +17,14 @@ uint32_t strata_growth_vmm_block(auto_growth_vmm_t *self, uint64_t at, uint64_t 
     return number;
 }
 
-static void forget(auto_growth_vmm_t *self, uint32_t number) {
-    strata_order_remove(&self->shadows, number);
-    self->ranges_changed = true;
-    strata_nodes_give(&self->shadow_nodes, number);
-}
-
 void strata_growth_vmm_unblock(auto_growth_vmm_t *self, uint32_t number) {
     vmm_shadow_t *shadow = strata_growth_vmm_shadow(self, number);
     shadow->is_kept = strata_vmm_keeps(self->vmm, shadow->at);
     if (shadow->is_kept) self->kept_shadows++;
-    else forget(self, number);
+    if (shadow->is_kept) return;
+    strata_order_remove(&self->shadows, number);
+    self->ranges_changed = true;
+    strata_nodes_give(&self->shadow_nodes, number);
 }
 
 /* Unblocks the addresses that vmm no longer keeps mapped. Each release of vmm retries the unmappings that the
@@ -49,11 +46,6 @@ void strata_growth_vmm_cast(auto_growth_vmm_t *self, uint32_t number) {
 
 void strata_growth_vmm_cover(auto_growth_vmm_t *self, strata_handle_t event) {
     strata_growth_vmm_shadow(self, self->last_shadow)->event = event;
-}
-
-uint32_t strata_growth_vmm_shadow_from(auto_growth_vmm_t *self, uint64_t address) {
-    const strata_order_key_t key = {address, 0, 0};
-    return strata_order_from(&self->shadows, &key);
 }
 
 /* ---- events ---- */
@@ -95,39 +87,15 @@ static void end_mapping(auto_growth_vmm_t *self, const vmm_shadow_t *shadow) {
     if (shadow->alias) (void)strata_vmm_end_alias(self->vmm, shadow->alias);
 }
 
-/* Unmaps with the locks open. The shadows are in no list then, and their addresses stay blocked, also if the
- * device refuses. */
-static void unmap_chain(auto_growth_vmm_t *self, uint32_t chain, strata_call_t *call) {
-    strata_opened_t opened = strata_call_unlock(call);
-    for (uint32_t number = chain; number; number = strata_growth_vmm_shadow(self, number)->next)
-        end_mapping(self, strata_growth_vmm_shadow(self, number));
-    strata_call_lock(call, opened);
-}
-
-static void forget_chain(auto_growth_vmm_t *self, uint32_t chain) {
-    for (uint32_t number = chain, next; number; number = next) {
-        vmm_shadow_t *shadow = strata_growth_vmm_shadow(self, number);
-        next = shadow->next;
-        if (shadow->event) strata_events_give(&self->growth.base.domain->events, shadow->event);
-        shadow->event = NULL;
-        shadow->alias = 0;
-        strata_growth_vmm_unblock(self, number);
-    }
-}
-
+/* Takes the first `count` shadows, or all of them. */
 static uint32_t take_first(auto_growth_vmm_t *self, uint32_t count) {
     uint32_t chain = self->first_shadow, last = 0;
-    for (uint32_t number = chain; count > 0; count--, number = strata_growth_vmm_shadow(self, number)->next) last = number;
+    for (uint32_t number = chain; number && count > 0; count--, number = strata_growth_vmm_shadow(self, number)->next)
+        last = number;
     self->first_shadow = strata_growth_vmm_shadow(self, last)->next;
     if (self->first_shadow == 0) self->last_shadow = 0;
     strata_growth_vmm_shadow(self, last)->next = 0;
     return chain;
-}
-
-static uint32_t count_all(const auto_growth_vmm_t *self) {
-    uint32_t count = 0;
-    for (uint32_t number = self->first_shadow; number; number = strata_growth_vmm_shadow(self, number)->next) count++;
-    return count;
 }
 
 /* Waits for the event, or for the device if there is no event. */
@@ -137,25 +105,20 @@ static bool wait_for_work(auto_growth_vmm_t *self, strata_handle_t event) {
     return strata_domain_wait_for_own(domain) || strata_last_error()->status == STRATA_E_SHUTDOWN;
 }
 
-/* Puts shadows back at the front of the list. */
-static void put_back(auto_growth_vmm_t *self, uint32_t chain) {
-    uint32_t last = chain;
-    while (strata_growth_vmm_shadow(self, last)->next) last = strata_growth_vmm_shadow(self, last)->next;
-    strata_growth_vmm_shadow(self, last)->next = self->first_shadow;
-    self->first_shadow = chain;
-    if (self->last_shadow == 0) self->last_shadow = last;
-}
-
 /* Takes all shadows, and waits for the last event, which follows the others. Taking them first keeps other
  * threads from releasing that event while the locks are open. */
 static uint32_t take_awaited(auto_growth_vmm_t *self, strata_call_t *call) {
-    uint32_t last = self->last_shadow, chain = take_first(self, count_all(self));
+    uint32_t last = self->last_shadow, chain = take_first(self, UINT32_MAX);
     strata_handle_t event = strata_growth_vmm_shadow(self, last)->event;
     strata_opened_t opened = strata_call_unlock(call);
     bool done = wait_for_work(self, event);
     strata_call_lock(call, opened);
-    if (!done) put_back(self, chain);
-    return done ? chain : 0;
+    if (done) return chain;
+    /* They go back to the front of the list, which has got others since. */
+    strata_growth_vmm_shadow(self, last)->next = self->first_shadow;
+    self->first_shadow = chain;
+    if (self->last_shadow == 0) self->last_shadow = last;
+    return 0;
 }
 
 void strata_growth_vmm_drop_shadows(auto_growth_vmm_t *self, bool wait, strata_call_t *call) {
@@ -164,8 +127,19 @@ void strata_growth_vmm_drop_shadows(auto_growth_vmm_t *self, bool wait, strata_c
     uint32_t passed = wait ? 0 : count_passed(self);
     if (!wait && passed == 0) return;
     uint32_t chain = wait ? take_awaited(self, call) : take_first(self, passed);
-    unmap_chain(self, chain, call);
-    forget_chain(self, chain);
+    /* The shadows are in no list while the locks are open, and their addresses stay blocked, also if the device refuses. */
+    strata_opened_t opened = strata_call_unlock(call);
+    for (uint32_t number = chain; number; number = strata_growth_vmm_shadow(self, number)->next)
+        end_mapping(self, strata_growth_vmm_shadow(self, number));
+    strata_call_lock(call, opened);
+    for (uint32_t number = chain, next; number; number = next) {
+        vmm_shadow_t *shadow = strata_growth_vmm_shadow(self, number);
+        next = shadow->next;
+        if (shadow->event) strata_events_give(&self->growth.base.domain->events, shadow->event);
+        shadow->event = NULL;
+        shadow->alias = 0;
+        strata_growth_vmm_unblock(self, number);
+    }
 }
 
 /* No event follows the work of the remaining views, so the device must be waited for. */

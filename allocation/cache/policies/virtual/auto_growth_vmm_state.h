@@ -233,7 +233,9 @@ void strata_growth_vmm_cover(auto_growth_vmm_t *self, strata_handle_t event);
  * on all of them. */
 void strata_growth_vmm_drop_shadows(auto_growth_vmm_t *self, bool wait, strata_call_t *call);
 /* Returns the first shadow at an address or above it, or 0 if there is none. */
-uint32_t strata_growth_vmm_shadow_from(auto_growth_vmm_t *self, uint64_t address);
+static inline uint32_t strata_growth_vmm_shadow_from(auto_growth_vmm_t *self, uint64_t address) {
+    return strata_order_from(&self->shadows, &(strata_order_key_t){address, 0, 0});
+}
 static inline vmm_shadow_t *strata_growth_vmm_shadow(const auto_growth_vmm_t *self, uint32_t shadow) {
     return strata_node(&self->shadow_nodes, shadow);
 }

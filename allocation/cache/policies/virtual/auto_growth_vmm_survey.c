@@ -56,12 +56,6 @@ strata_record_t *strata_growth_vmm_take(auto_growth_vmm_t *self, uint32_t part, 
 
 /* ---- pieces ---- */
 
-static bool add(auto_growth_vmm_t *self, uint32_t part, vmm_piece_kind_t kind, uint64_t size) {
-    vmm_candidates_t *all = &self->candidates;
-    all->items[all->count++] = (vmm_candidate_t){part, kind, size};
-    return all->count < STRATA_VMM_CANDIDATES;
-}
-
 /* Records the pieces in a free block. Pieces smaller than the smallest handle are skipped, because the device
  * takes time for each piece. So are handles that must not move because code outside relies on them. */
 static bool note_block(auto_growth_vmm_t *self, uint32_t slot, void *context) {
@@ -85,7 +79,10 @@ static bool note_block(auto_growth_vmm_t *self, uint32_t slot, void *context) {
         }
         bool whole = begin <= low && end >= high, large = (begin <= low ? p->head : p->tail) >= self->granularity;
         vmm_piece_kind_t kind = whole ? STRATA_VMM_WHOLE : begin <= low ? STRATA_VMM_LOW_END : STRATA_VMM_HIGH_END;
-        if (large && (begin <= low || end >= high) && !add(self, part, kind, begin <= low ? p->head : p->tail)) return false;
+        vmm_candidates_t *all = &self->candidates;
+        if (!large || (begin > low && end < high)) continue;
+        all->items[all->count++] = (vmm_candidate_t){part, kind, begin <= low ? p->head : p->tail};
+        if (all->count == STRATA_VMM_CANDIDATES) return false;
     }
     return true;
 }
@@ -113,25 +110,6 @@ static bool may_join(const vmm_candidates_t *all, const vmm_candidate_t *item) {
     return true;
 }
 
-/* Returns the smallest candidate that is enough, or else the largest. The candidates after `chosen` are sorted.
- * Returns `count` if none may join. */
-static uint32_t next_item(const vmm_candidates_t *all, uint64_t missing) {
-    uint32_t found = all->count;
-    for (uint32_t i = all->chosen; i < all->count; i++) {
-        if (all->items[i].size < missing && found < all->count) break;
-        if (may_join(all, &all->items[i])) found = i;
-        if (all->items[i].size < missing && found < all->count) break;
-    }
-    return found;
-}
-
-/* Moves a candidate behind the chosen ones, and keeps the others in order. */
-static void take_item(vmm_candidates_t *all, uint32_t item) {
-    vmm_candidate_t taken = all->items[item];
-    for (uint32_t i = item; i > all->chosen; i--) all->items[i] = all->items[i - 1];
-    all->items[all->chosen++] = taken;
-}
-
 static int by_kind(const void *a, const void *b) {
     const vmm_candidate_t *x = a, *y = b;
     if (x->kind != y->kind) return x->kind < y->kind ? -1 : 1;
@@ -143,10 +121,19 @@ uint64_t strata_growth_vmm_choose(auto_growth_vmm_t *self, uint64_t size) {
     uint64_t missing = size;
     qsort(all->items, all->count, sizeof *all->items, larger_first);
     while (missing > 0 && all->chosen < STRATA_VMM_PIECES) {
-        uint32_t item = next_item(all, missing);
+        /* The smallest candidate that is enough, or else the largest. Those after `chosen` are sorted. */
+        uint32_t item = all->count;
+        for (uint32_t i = all->chosen; i < all->count; i++) {
+            if (all->items[i].size < missing && item < all->count) break;
+            if (may_join(all, &all->items[i])) item = i;
+            if (all->items[i].size < missing && item < all->count) break;
+        }
         if (item == all->count) break;
         missing -= strata_min(missing, all->items[item].size);
-        take_item(all, item);
+        /* It moves behind the chosen ones, and the others stay in order. */
+        vmm_candidate_t taken = all->items[item];
+        for (uint32_t i = item; i > all->chosen; i--) all->items[i] = all->items[i - 1];
+        all->items[all->chosen++] = taken;
     }
     qsort(all->items, all->chosen, sizeof *all->items, by_kind);
     return missing;

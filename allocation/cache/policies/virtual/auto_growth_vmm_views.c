@@ -54,20 +54,8 @@ static void forget_handle(auto_growth_vmm_t *self, uint32_t shadow) {
     self->mapped--;
 }
 
-/* Ends a view. Its addresses stay blocked until they are unmapped. */
-static void end_view(auto_growth_vmm_t *self, uint32_t view) {
-    for (uint32_t shadow = view_at(self, view)->first, next; shadow; shadow = next) {
-        next = shadow_at(self, shadow)->next;
-        forget_handle(self, shadow);
-        strata_growth_vmm_cast(self, shadow);
-    }
-    unlist(self, view);
-    strata_order_remove(&self->views_by_address, view);
-    strata_nodes_give(&self->view_nodes, view);
-    self->views--;
-}
-
-/* Ends idle views, the oldest first, until at most `keep` mappings remain. */
+/* Ends idle views, the oldest first, until at most `keep` mappings remain. Their addresses stay blocked until they
+ * are unmapped. */
 static void end_views(auto_growth_vmm_t *self, uint64_t keep, strata_call_t *call) {
     uint32_t ended = 0;
     if (self->mapped <= keep) return;
@@ -75,7 +63,15 @@ static void end_views(auto_growth_vmm_t *self, uint64_t keep, strata_call_t *cal
     for (uint32_t view = self->oldest, newer; view && self->mapped > keep; view = newer) {
         newer = view_at(self, view)->newer;
         if (!may_end(self, view_at(self, view))) continue;
-        end_view(self, view);
+        for (uint32_t shadow = view_at(self, view)->first, next; shadow; shadow = next) {
+            next = shadow_at(self, shadow)->next;
+            forget_handle(self, shadow);
+            strata_growth_vmm_cast(self, shadow);
+        }
+        unlist(self, view);
+        strata_order_remove(&self->views_by_address, view);
+        strata_nodes_give(&self->view_nodes, view);
+        self->views--;
         ended++;
     }
     /* The event must follow the end of the views. Until then, the stream could still get work on their blocks. */
@@ -98,32 +94,27 @@ static void give_pieces(auto_growth_vmm_t *self, const vmm_view_t *view) {
     }
 }
 
-/* Takes a piece that the latest survey found free. The survey's slots are used, because a walk over all blocks
- * in between would be slow. */
-static bool take_piece(auto_growth_vmm_t *self, vmm_shadow_t *shadow, uint64_t low, uint64_t high) {
-    const vmm_part_t *part = strata_growth_vmm_part(self, shadow->part);
-    const strata_extent_t place = {
-        .ptr = part->run.at + low, .size = high - low, .slot = low < part->head ? part->head_block : part->tail_block};
-    shadow->own = strata_chunks_take_at(&self->growth.chunks, &place);
-    if (shadow->own == 0) return false;
-    strata_record_t *block = strata_slab_record(slab(self), shadow->own);
-    block->state = STRATA_RECORD_CHUNK;
-    block->pool = STRATA_VMM_IN_A_VIEW;
-    self->growth.used_bytes += place.size;
-    return true;
-}
-
-/* Takes `size` free bytes from `begin` on. Returns false, with nothing changed, if no slot is left. */
+/* Takes `size` bytes from `begin` on, which the latest survey found free. The survey's slots are used, because a walk
+ * over all blocks in between would be slow. Returns false, with nothing changed, if no slot is left. */
 static bool take_pieces(auto_growth_vmm_t *self, const vmm_view_t *view, uint64_t begin, uint64_t size) {
     uint64_t at = 0, end = begin + size;
     for (uint32_t shadow = view->first; shadow && at < end; shadow = shadow_at(self, shadow)->next) {
         vmm_shadow_t *s = shadow_at(self, shadow);
-        uint64_t low = strata_max(at, begin), high = strata_min(at + s->size, end);
-        if (low < high && !take_piece(self, s, low - at, high - at)) {
+        const vmm_part_t *part = strata_growth_vmm_part(self, s->part);
+        uint64_t low = strata_max(at, begin) - at, high = strata_min(at + s->size, end) - at;
+        at += s->size;
+        if (low >= high) continue;
+        const strata_extent_t place = {
+            .ptr = part->run.at + low, .size = high - low, .slot = low < part->head ? part->head_block : part->tail_block};
+        s->own = strata_chunks_take_at(&self->growth.chunks, &place);
+        if (s->own == 0) {
             give_pieces(self, view);
             return false;
         }
-        at += s->size;
+        strata_record_t *block = strata_slab_record(slab(self), s->own);
+        block->state = STRATA_RECORD_CHUNK;
+        block->pool = STRATA_VMM_IN_A_VIEW;
+        self->growth.used_bytes += place.size;
     }
     return true;
 }
@@ -210,17 +201,6 @@ static uint32_t find_view(const auto_growth_vmm_t *self, uint64_t size, uint64_t
 
 /* ---- a new one ---- */
 
-/* Adds the handle of a chosen piece. Returns false if no node is left. */
-static bool add_handle(auto_growth_vmm_t *self, uint32_t part, uint64_t at, uint32_t *link) {
-    uint32_t shadow = strata_growth_vmm_block(self, at, strata_run_part_at(&self->runs, part)->size);
-    if (shadow == 0) return false;
-    shadow_at(self, shadow)->part = part;
-    *link = shadow;
-    strata_growth_vmm_part(self, part)->views++;
-    self->mapped++;
-    return true;
-}
-
 /* Makes a view at an address, with nothing mapped yet. Returns 0 if no node is left. *whole is true if there
  * were nodes for the handles of all chosen pieces. */
 static uint32_t new_view(auto_growth_vmm_t *self, uint64_t at, bool *whole) {
@@ -230,8 +210,12 @@ static uint32_t new_view(auto_growth_vmm_t *self, uint64_t at, bool *whole) {
     *v = (vmm_view_t){.at = at};
     for (uint32_t *link = &v->first; i < self->candidates.chosen; i++, link = &shadow_at(self, *link)->next) {
         uint32_t part = self->candidates.items[i].part;
-        if (!add_handle(self, part, at + v->size, link)) break;
-        v->size += strata_run_part_at(&self->runs, part)->size;
+        uint64_t size = strata_run_part_at(&self->runs, part)->size;
+        if ((*link = strata_growth_vmm_block(self, at + v->size, size)) == 0) break;
+        shadow_at(self, *link)->part = part;
+        strata_growth_vmm_part(self, part)->views++;
+        self->mapped++;
+        v->size += size;
     }
     strata_order_add(&self->views_by_address, view, &(strata_order_key_t){at, view, 0});
     list(self, view);
@@ -261,28 +245,11 @@ static void undo_view(auto_growth_vmm_t *self, uint32_t view, strata_call_t *cal
     }
 }
 
-/* Maps a view, with the locks open. Other threads cannot use its pieces, because the view has taken them. */
-static strata_status_t map_view(auto_growth_vmm_t *self, uint32_t first) {
-    strata_status_t status = STRATA_OK;
-    for (uint32_t shadow = first; shadow && status == STRATA_OK; shadow = shadow_at(self, shadow)->next) {
-        vmm_shadow_t *s = shadow_at(self, shadow);
-        status = strata_vmm_alias(self->vmm, strata_run_part_at(&self->runs, s->part)->chunk.below, s->at, &s->alias);
-        if (status != STRATA_OK) s->alias = 0;
-    }
-    return status;
-}
-
 static uint64_t bytes_of_chosen(const auto_growth_vmm_t *self) {
     uint64_t bytes = 0;
     for (uint32_t i = 0; i < self->candidates.chosen; i++)
         bytes += strata_run_part_at(&self->runs, self->candidates.items[i].part)->size;
     return bytes;
-}
-
-/* Returns the offset of the block in the first handle. */
-static uint64_t begin_of_chosen(const auto_growth_vmm_t *self) {
-    const vmm_candidate_t *first = &self->candidates.items[0];
-    return first->kind == STRATA_VMM_HIGH_END ? strata_run_part_at(&self->runs, first->part)->size - first->size : 0;
 }
 
 /* Builds a view of the chosen pieces and serves the request from it. Returns OK with *served NULL if no node or
@@ -293,10 +260,17 @@ static strata_status_t build(auto_growth_vmm_t *self, uint64_t rounded, const st
     uint32_t view = new_view(self, at, &whole);
     strata_status_t status = STRATA_OK;
     if (view == 0) return status;
-    *served = whole ? serve(self, view, begin_of_chosen(self), rounded, request->size) : NULL;
+    const vmm_candidate_t *first = &self->candidates.items[0];
+    uint64_t begin = first->kind == STRATA_VMM_HIGH_END ? strata_run_part_at(&self->runs, first->part)->size - first->size : 0;
+    *served = whole ? serve(self, view, begin, rounded, request->size) : NULL;
     if (*served) {
+        /* Other threads cannot use its pieces, because the view has taken them. */
         strata_opened_t opened = strata_call_unlock(request->call);
-        status = map_view(self, view_at(self, view)->first);
+        for (uint32_t shadow = view_at(self, view)->first; shadow && status == STRATA_OK; shadow = shadow_at(self, shadow)->next) {
+            vmm_shadow_t *s = shadow_at(self, shadow);
+            status = strata_vmm_alias(self->vmm, strata_run_part_at(&self->runs, s->part)->chunk.below, s->at, &s->alias);
+            if (status != STRATA_OK) s->alias = 0;
+        }
         strata_call_lock(request->call, opened);
         if (status == STRATA_OK) return status;
         strata_slab_give(slab(self), strata_slab_slot(slab(self), *served));
@@ -309,23 +283,14 @@ static strata_status_t build(auto_growth_vmm_t *self, uint64_t rounded, const st
 
 /* ---- a miss ---- */
 
-static bool may_view(const auto_growth_vmm_t *self) {
-    const strata_layer_t *base = &self->growth.base;
-    return strata_growth_vmm_options(self)->views && attention_of(base) != 0 && !strata_chunks_are_pinned(&self->growth.chunks);
-}
-
-/* Returns false while the stream is being captured, because the graph would use the view's address later. */
-static bool may_build(const auto_growth_vmm_t *self) {
-    strata_stream_t stream;
-    const strata_layer_t *base = &self->growth.base;
-    return strata_layer_owner(base, &stream) && strata_domain_refuse_captured(base->domain, stream) == STRATA_OK;
-}
-
 /* The locks may have been open while room was made, so this surveys and chooses again. */
 static strata_status_t build_new(auto_growth_vmm_t *self, uint64_t rounded, const strata_request_t *request,
                                  strata_record_t **served) {
     vmm_room_t room;
-    if (!may_build(self)) return STRATA_OK;
+    strata_stream_t stream;
+    /* A graph that is being captured would use the view's address later. */
+    const strata_layer_t *base = &self->growth.base;
+    if (!strata_layer_owner(base, &stream) || strata_domain_refuse_captured(base->domain, stream) != STRATA_OK) return STRATA_OK;
     if (self->mapped > MAPPED) end_views(self, MAPPED_THEN, request->call);
     strata_growth_vmm_drop_shadows(self, false, request->call);
     strata_status_t status = strata_growth_vmm_find_room(self, bytes_of_chosen(self), STRATA_VMM_OF_VIEWS, request->call, &room);
@@ -341,7 +306,8 @@ strata_status_t strata_growth_vmm_view(auto_growth_vmm_t *self, uint64_t rounded
     *served = NULL;
     *missing = 0;
     strata_status_t status = STRATA_OK;
-    if (!may_view(self)) return status;
+    bool may = strata_growth_vmm_options(self)->views && attention_of(&self->growth.base) != 0;
+    if (!may || strata_chunks_are_pinned(&self->growth.chunks)) return status;
     strata_growth_vmm_survey(self);
     uint32_t view = find_view(self, rounded, &begin);
     if (view) *served = serve(self, view, begin, rounded, request->size);
