@@ -1,5 +1,5 @@
 /* Patience: a cache without a fitting free block waits for freed memory that is pending on the GPU, instead
- * of growing (docs/recovery.md). It waits only if growth would exceed what the program needed so far, and
+ * of growing (docs/virtual-memory.md). It waits only if growth would exceed what the program needed so far, and
  * if the wait costs the GPU nothing. For that its own stack must have `depth` blocks of that size pending,
  * so that the stream has work during the wait. With fewer blocks pending it waits only within a small
  * budget of time. */

@@ -133,7 +133,7 @@ bool strata_waiting_pass(strata_waiting_t *waiting, uint64_t ready_at, uint64_t 
     waiting->nap = clock->is_virtual && !clock->polls ? 0 : clock->now(clock) - began;
     /* A sleep is longer than the last one by an eighth. A wait then ends late by at most an eighth of its length,
      * plus the kernel's own delay. If sleeps doubled, a wait of a millisecond would end half a millisecond late
-     * (docs/recovery.md). */
+     * (docs/virtual-memory.md). */
     uint64_t longer = waiting->backoff + waiting->backoff / 8;
     waiting->backoff = longer < BACKOFF_MOST_NS ? longer : BACKOFF_MOST_NS;
     return heard;

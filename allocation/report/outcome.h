@@ -20,7 +20,7 @@ typedef struct strata_reclaim {
      * callbacks */
     uint32_t steps;
     bool wait_first; /* wait for pending frees that could serve before anything is released */
-    bool patience; /* docs/recovery.md */
+    bool patience; /* docs/virtual-memory.md */
     uint64_t depth, deepest;
     double slack;
 } strata_reclaim_t;

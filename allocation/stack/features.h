@@ -10,7 +10,7 @@
 #include "platform/host/growing.h"
 #include "strata/layer.h"
 
-/* The waits of patience (docs/recovery.md), by the device's clock. Owned by reclaim/patience.c, guarded by
+/* The waits of patience (docs/virtual-memory.md), by the device's clock. Owned by reclaim/patience.c, guarded by
  * the stack's lock. */
 typedef struct strata_wait_history {
     uint64_t last_wait_at; /* when the last wait gave memory; 0 if never */

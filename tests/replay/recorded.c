@@ -106,7 +106,7 @@ static double ratio(const strata_run_result_t *run) {
     return (double)run->figures.peak_reserved_bytes / (double)run->figures.peak_requested_bytes;
 }
 
-/* docs/recovery.md: what is freed and still in use is waited for instead of growing, and the GPU does not notice. */
+/* docs/virtual-memory.md: what is freed and still in use is waited for instead of growing, and the GPU does not notice. */
 TEST(recorded, patience_needs_a_third_of_the_memory) {
     strata_run_result_t without = replay_named("streams-sharded-training.csv.gz", "strata", impatient, 80 * GIB, LAG);
     strata_run_result_t with = replay_named("streams-sharded-training.csv.gz", "strata", NULL, 80 * GIB, LAG);

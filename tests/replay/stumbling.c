@@ -1,4 +1,4 @@
-/* Programs whose host stumbles: what patience costs them (docs/recovery.md). */
+/* Programs whose host stumbles: what patience costs them (docs/virtual-memory.md). */
 #include "tests/harness/test.h"
 #include "tests/replay/support/helpers.h"
 
