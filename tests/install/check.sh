@@ -168,7 +168,7 @@ outside) # a layer of another folder: built, conformed, named by a strategy, see
     # shellcheck disable=SC2046,SC2086
     "$CC" -std=c17 "$program" $(pkg-config --cflags strata) ${static/-lstrata/-l:libstrata.a} -o user.hidden
     if LD_LIBRARY_PATH=$prefix/$LIBDIR run ./user.hidden linked.yaml >hidden.txt; then echo "two copies at work"; exit 1; fi
-    grep 'another copy of Strata' hidden.txt
+    grep 'copy of Strata' hidden.txt
     # The library comes in late, as in an interpreter, and the layer after it.
     "$CC" -std=c17 -DLATE="\"$prefix/$LIBDIR/libstrata.so\"" $(pkg-config --cflags strata) "$program" -ldl -o user.late
     run ./user.late linked.yaml
