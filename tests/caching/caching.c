@@ -12,7 +12,11 @@ void caching_open(rig_t *rig, const char *options, uint64_t capacity) {
     rig_open(rig, text, NULL, 0, capacity, 1);
 }
 
-caching_t *caching_of(rig_t *rig) { return (caching_t *)rig_domain(rig)->ordinary.shared[1]; }
+/* With `streams: ignored` the builder adds a stream_safe above the cache. */
+caching_t *caching_of(rig_t *rig) {
+    strata_layer_t *const *shared = rig_domain(rig)->ordinary.shared;
+    return (caching_t *)shared[shared[1]->type->role == STRATA_CACHE ? 1 : 2];
+}
 
 uint64_t caching_reserved(rig_t *rig) { return rig_figures(rig).reserved_bytes; }
 

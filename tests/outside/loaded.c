@@ -82,8 +82,8 @@ TEST(code, what_cannot_be_loaded_is_told_with_its_place) {
     expect_code_refused("load:\n  - " MODULES "/taken.so\nstack: [untaken, system]\n", 2, 5, "a layer \"retry\" already");
     EXPECT_EQ(strata_layer_find("untaken"), NULL);
     expect_code_refused("load: some.so\nstack: [system]\n", 1, 1, "a list of shared objects");
-    expect_code_refused("load: [[a]]\nstack: [system]\n", 1, 8, "a file's path");
-    expect_code_refused("load: ['']\nstack: [system]\n", 1, 8, "a file's path");
+    expect_code_refused("load: [[a]]\nstack: [system]\n", 1, 8, "must be a file path");
+    expect_code_refused("load: ['']\nstack: [system]\n", 1, 8, "must be a file path");
 }
 
 TEST(code, checking_a_file_asks_for_leave_too) {

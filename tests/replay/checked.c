@@ -151,7 +151,7 @@ TEST(checked, a_free_that_covers_too_little) {
     strata_strategy_t *strategy CLOSED_BY(strategy_gone) = strategy_of("strata", NULL);
     strata_run_result_t r = replay_checked(trace, strategy, 0);
     EXPECT_EQ(r.figures.hazards, 1);
-    EXPECT_CONTAINS(r.first_hazards, "neither borrowed for nor ordered");
+    EXPECT_CONTAINS(r.first_hazards, "neither covered by a borrow nor ordered");
     EXPECT_CONTAINS(r.first_hazards, "line 4");
 }
 

@@ -23,7 +23,7 @@ static void lost_free(strata_layer_t *self, strata_record_t *record, strata_call
         strata_below_free(record, call);
         return;
     }
-    strata_layer_t *other = self->below[1];
+    strata_layer_t *other = self->below[1]->below[0]; /* the cache below the added stream_safe */
     other->type->free(other, record, call);
 }
 

@@ -224,7 +224,7 @@ static const session_t sessions[] = {
                {"plan two.csv --streams alone", "--streams alone: write together or apart"},
                {"plan two.csv -o two.csv", "is also the input"},
                {"plan two.csv --compare --draw", "--compare only prints tables"},
-               {"plan clash.csv", "what is fixed is no plan: buffers 0 and 1 share bytes"},
+               {"plan clash.csv", "the fixed buffers are not a valid plan: buffers 0 and 1 share bytes"},
                {"plan bad.json", "bad.json:1: a buffer needs \"lower\", \"upper\", \"size\" and \"offset\""},
                {"plan none.json", "no plan; use a file from strata plan -o"},
                {"plan nowhere.csv", "nowhere.csv: cannot read the file"}}},

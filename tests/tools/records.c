@@ -22,7 +22,7 @@ TEST(convert, makes_a_trace_of_a_snapshot) {
     ran_t ran = run_well("convert " SNAPSHOT " made.csv.gz");
     EXPECT_STREQ(ran.out, "");
     EXPECT_CONTAINS(ran.errors, "(pytorch): 14 allocations are older than the record; they are at its beginning\n");
-    EXPECT_CONTAINS(ran.errors, "stream 3 stands for them\n");
+    EXPECT_CONTAINS(ran.errors, "so stream 3 represents them\n");
     EXPECT_CONTAINS(ran.errors, "(pytorch): 287 rows\n");
     strata_trace_t *made = NULL, *read = NULL;
     ASSERT_OK(strata_trace_load(written("made.csv.gz"), &made));

@@ -114,8 +114,7 @@ static void *ask_for_the_owner(void *argument) {
     own_t *own = argument;
     strata_stream_t owner = (void *)77;
     EXPECT_SAYS(STRATA_E_UNSUPPORTED, strata_stream_of(own->rig->s, own->block.ref, &owner),
-                "another thread's own default "
-                "stream");
+                "another thread's per-thread default stream");
     EXPECT_EQ(owner, (void *)77);
     return NULL;
 }

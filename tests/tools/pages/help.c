@@ -177,7 +177,7 @@ TEST(help, one_layer_is_told_alone) {
     EXPECT_CONTAINS(ran.out, "\n  order: choice, address, any, by default address\n");
     EXPECT_CONTAINS(ran.out, "\n  idle_bytes, bytes\n");
     EXPECT_CONTAINS(ran.out, "\nexample\n  stack:\n");
-    EXPECT_LACKS(ran.out, "retry");
+    EXPECT_LACKS(ran.out, "retry:");
     expect_wrong_use("layers auto_grow", "there is no layer \"auto_grow\"; write auto_growth");
     ran = run_command("layers system retry");
     EXPECT_CONTAINS(ran.out, "system: source");
