@@ -7,12 +7,11 @@
 #define EXPANDING "caching_vmm, vmm"
 #define BEST_FIT  "best_fit_vmm: {handle: 20MiB}, vmm"
 
-/* The cache, whose state begins with its chunks. */
+/* Returns the cache, whose state begins with its chunks. The builder may have added a stream_safe above it. */
 static strata_chunks_t *chunks_of(rig_t *rig) {
     const strata_stack_t *stack = rig_stack(rig, NULL);
-    strata_layer_t *shared = rig_domain(rig)->ordinary.shared[1];
-    if (shared) return (strata_chunks_t *)shared;
-    STRATA_EACH_OWN_LAYER(stack, layer) return (strata_chunks_t *)layer;
+    for (uint32_t n = 1; n <= stack->group->plan->count; n++)
+        if (stack->layers[n]->type->role == STRATA_CACHE) return (strata_chunks_t *)stack->layers[n];
     return NULL;
 }
 
