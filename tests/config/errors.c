@@ -308,8 +308,8 @@ static const char *const right[] = {
     "places:\n  host:\n    - auto_growth: {alignment: 64}\n    - system\n",
     /* A layer that waits on one way only stands below no lock; a trait counts if every way gives it. */
     "stack: [retry, fallback: {stacks: [[retry, auto_growth, system], [system]]}]\n",
-    "stack: [fallback: {stacks: [[system], [system: {memory: managed}], [binning: {routes: [{up_to: 1MiB, stack: [system: "
-    "{memory: pinned}]}, {stack: [system]}]}]]}]\n",
+    ("stack: [fallback: {stacks: [[system], [system: {memory: managed}], [binning: {routes: [{up_to: 1MiB, stack: [system: "
+     "{memory: pinned}]}, {stack: [system]}]}]]}]\n"),
     "pools:\n  3: [system]\n",
     "\xef\xbb\xbf%YAML 1.1\n---\nstack: [system]\n",
     /* Behind a value, in a comment and between brackets a tab does no harm. */
