@@ -29,8 +29,7 @@ static void serves_up_to(const char *stack, strata_place_t place, size_t most) {
 }
 
 TEST(facade_alignment, aligned_serves_any) {
-    static const char *const stacks[] = {"[retry, stream_safe, aligned: {alignment: 256}, auto_growth: {chunk_size: 2MiB}, "
-                                         "system]",
+    static const char *const stacks[] = {"[retry, stream_safe, aligned: {alignment: 256}, auto_growth: {chunk_size: 2MiB}, system]",
                                          "[aligned, system]", "[guard, aligned, buffered, system]", "[buffered, aligned, system]",
                                          "[fallback: {stacks: [[aligned, buffered, system], [aligned, system]]}]"};
     for (size_t i = 0; i < sizeof stacks / sizeof *stacks; i++) {

@@ -277,9 +277,7 @@ TEST(facade_undone, what_one_guest_may_still_fill_is_no_other_guests) {
 
 /* The stream that the layers filled it on owns it no more than the stream does that is served next. */
 TEST(facade_undone, what_a_failed_request_filled_is_nobodys_before_the_fill_is_over) {
-    static const char *const stacks[] = {"stack: [scrub, auto_growth, system]",
-                                         "stack: [test_failing, fill, auto_growth, "
-                                         "system]",
+    static const char *const stacks[] = {"stack: [scrub, auto_growth, system]", "stack: [test_failing, fill, auto_growth, system]",
                                          "stack: [test_failing, guard: {synchronise: false}, auto_growth, system]"};
     register_layer(&failing_type);
     for (int i = 0; i < 6; i++) fail_after_a_fill(stacks[i % 3], i >= 3);
