@@ -118,7 +118,7 @@ void before_lock_begin(before_lock_t *before, strata_lock_t *lock, uint32_t n, b
 }
 
 bool before_lock_end(before_lock_t *before) {
-    /* Nobody, if its stack was closed meanwhile. */
+    /* The observer is another one if the stack was closed in between. */
     if (before->lock->observer == &before->observer) strata_lock_observe(before->lock, before->real);
     return before->left == 0;
 }
