@@ -165,11 +165,9 @@ static void enter(strata_call_t *call, strata_record_t *record) {
 }
 
 /* A thread that waits for memory may do so in another stack. */
-static void leave(const strata_call_t *call) {
-    strata_stack_t *server = call->stack;
+static void leave(strata_stack_t *server) {
     strata_domain_t *domain = server->domain;
     strata_stack_lock(server);
-    server->figures.host_waits += call->host_waits;
     bool waited_for = server->attention_free & STRATA_ATTENTION_WAITER;
     server->holds.calls--;
     strata_stack_unlock(server);
@@ -201,7 +199,7 @@ static void finish(strata_call_t *call, strata_record_t *record, strata_sent_mar
     } else {
         go_back(call, record, known);
     }
-    leave(call);
+    leave(call->stack);
     if (mark.number) (void)strata_sent_look(domain);
 }
 
@@ -212,7 +210,7 @@ void strata_record_return(strata_record_t *record, bool known) {
     call.stack->holds.sent_blocks--;
     call.stack->holds.calls++;
     go_back(&call, record, known);
-    leave(&call);
+    leave(call.stack);
 }
 
 void strata_record_free(strata_call_t *call, strata_record_t *record) {

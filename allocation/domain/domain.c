@@ -68,9 +68,7 @@ void strata_domain_leave_stack(strata_domain_t *domain, strata_stack_t *stack) {
 void strata_domain_unlist(strata_domain_t *domain, strata_stack_t *stack) {
     strata_stack_list_remove(domain, stack);
     strata_peaks_leave(&domain->peaks, stack);
-#define ADD_FIELD(name, unit, kind, meaning) stack->group->ended.name += stack->figures.name;
-    STRATA_STATISTICS_MAP(ADD_FIELD)
-#undef ADD_FIELD
+    strata_stack_add_figures(stack, &stack->group->ended);
     stack->group->ended.peak_reserved_bytes += stack->uncached.peak_bytes;
 }
 

@@ -206,9 +206,7 @@ static void retire(strata_graph_pool_t *pool) {
     /* The counts of an ended pool stay in the metrics of the place. */
     strata_group_t *group = pool->group, *ordinary = &domain->ordinary;
     strata_lock(&domain->lock);
-#define ADD_FIELD(name, unit, kind, meaning) ordinary->ended.name += group->ended.name;
-    STRATA_STATISTICS_MAP(ADD_FIELD)
-#undef ADD_FIELD
+    strata_statistics_add(&ordinary->ended, &group->ended);
     group->ended = (strata_statistics_t){0};
     strata_unlock(&domain->lock);
     atomic_fetch_add(&ordinary->ladders, atomic_exchange(&group->ladders, 0));

@@ -109,6 +109,7 @@ static void set_up(strata_stack_t *stack, strata_group_t *group, strata_lock_ran
     stack->wait_history = (strata_wait_history_t){0};
     stack->holds.calls = 0;
     memset(&stack->figures, 0, sizeof stack->figures);
+    atomic_store(&stack->host_waits, 0);
     stack->uncached = (strata_uncached_t){0};
     for (int measure = 0; measure < STRATA_MEASURES; measure++) stack->peak_bound[measure] = 0;
     stack->peak_share = (strata_peak_share_t){0};

@@ -85,6 +85,7 @@ struct strata_stack {
     strata_slab_t slab;
     strata_magazine_use_t magazine_use;
     alignas(64) strata_statistics_t figures; /* plain words; strata_word_write() sets live bytes, and caches count reserved bytes */
+    _Atomic uint64_t host_waits; /* added to `figures`; a shared layer waits for a block without the lock of its stack */
     strata_uncached_t uncached;
     strata_peak_share_t peak_share;
 
@@ -271,6 +272,18 @@ static inline void strata_stack_uncount(strata_stack_t *stack, uint64_t size, ui
 
 static inline void strata_stack_unbook(strata_stack_t *stack, const strata_record_t *record) {
     strata_stack_uncount(stack, record->size, strata_record_requested(record));
+}
+
+static inline void strata_statistics_add(strata_statistics_t *sum, const strata_statistics_t *part) {
+#define STRATA_STATISTICS_ADD(name, unit, kind, meaning) sum->name += part->name;
+    STRATA_STATISTICS_MAP(STRATA_STATISTICS_ADD)
+#undef STRATA_STATISTICS_ADD
+}
+
+/* Adds the metrics of a stack to `sum`. Its lock is held, or the stack has ended. */
+static inline void strata_stack_add_figures(const strata_stack_t *stack, strata_statistics_t *sum) {
+    strata_statistics_add(sum, &stack->figures);
+    sum->host_waits += atomic_load_explicit(&stack->host_waits, memory_order_relaxed);
 }
 
 /* Makes the stack note the blocks that it hands out, for free by pointer. Notes its live blocks now. */

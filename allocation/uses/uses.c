@@ -153,17 +153,11 @@ static bool mark(strata_uses_t *uses, uint32_t node, strata_call_t *call) {
     return marked;
 }
 
-/* The lock of the stack that served the block may be open here. */
-static void count_host_wait(strata_uses_t *uses, strata_call_t *call) {
-    if (call->stack == uses->stack) uses->stack->figures.host_waits++;
-    else call->host_waits++;
-}
-
 /* Begins the wait for a use of a freed block, or waits for it on the host. Returns false if its end
  * cannot be observed. */
 static bool begin_waiting(strata_uses_t *uses, uint32_t node, strata_call_t *call) {
     strata_use_t *use = strata_use_at(uses, node);
-    if (uses->mode == STRATA_USES_ON_HOST) count_host_wait(uses, call);
+    if (uses->mode == STRATA_USES_ON_HOST) atomic_fetch_add(&call->stack->host_waits, 1);
     bool marked = use->event || mark(uses, node, call);
     bool passed = !marked && strata_users_has_passed(&uses->users, use->user);
     if (marked || (!passed && user_of(uses, use)->state == STRATA_USER_GONE)) {

@@ -15,20 +15,14 @@
 /* Adds the counters of a stack, under its lock. */
 static void add_stack(strata_stack_t *stack, strata_statistics_t *sum) {
     strata_stack_lock(stack);
-    const strata_statistics_t *f = &stack->figures;
-#define ADD_FIELD(name, unit, kind, meaning) sum->name += f->name;
-    STRATA_STATISTICS_MAP(ADD_FIELD)
-#undef ADD_FIELD
+    strata_stack_add_figures(stack, sum);
     strata_stack_unlock(stack);
 }
 
 /* Adds the counters of ended stacks, and those of requests that are counted for the whole group. */
 static void add_group(strata_group_t *group, strata_statistics_t *sum) {
     strata_lock(&group->domain->lock);
-    const strata_statistics_t *f = &group->ended;
-#define ADD_FIELD(name, unit, kind, meaning) sum->name += f->name;
-    STRATA_STATISTICS_MAP(ADD_FIELD)
-#undef ADD_FIELD
+    strata_statistics_add(sum, &group->ended);
     strata_unlock(&group->domain->lock);
     sum->ladders += atomic_load(&group->ladders);
     sum->out_of_memory += atomic_load(&group->out_of_memory);

@@ -75,7 +75,6 @@ typedef struct strata_call {
     strata_stack_t *held[2]; /* stacks with locks held now: [0] of a stream or thread, [1] a shared one; NULL if none */
     strata_stream_t stream; /* that of the request: not the stack's own stream if the program has forgotten that one */
     strata_purpose_t purpose;
-    uint32_t host_waits; /* waits on the host of a shared instance, which `stack` counts at the end of the call */
 } strata_call_t;
 
 /* A flag of a request beside those of the program (STRATA_NO_RETRY, STRATA_NO_GROW, STRATA_ZERO). */

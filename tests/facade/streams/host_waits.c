@@ -150,6 +150,18 @@ TEST(facade_host_waits, a_deferred_free_outlives_the_stack_of_its_stream) {
     }
 }
 
+/* The quarantine of a stream's guard returns its blocks in a release, which visits the stack without a free. */
+TEST_RIG(facade_host_waits, waits_in_a_release_are_counted, GIB, "stack: [guard: {quarantine: 8}, bfc, system]") {
+    strata_stream_t owner = rig_stream(rig), borrower = rig_stream(rig);
+    strata_block_t block = rig_allocate(rig, owner, SIZE);
+    rig_borrow(rig, block.ref, borrower, MILLISECOND);
+    EXPECT_OK(strata_free(rig->s, block.ref));
+    EXPECT_EQ(rig_figures(rig).host_waits, 0);
+    (void)rig_release(rig);
+    EXPECT_EQ(rig_figures(rig).host_waits, 1);
+    EXPECT_OK(strata_validate(rig->s));
+}
+
 /* ---- forgotten streams' memory ---- */
 
 /* Half of the only chunk that a forgotten stream left is live, so that it cannot go back; its other half serves a request that had to
