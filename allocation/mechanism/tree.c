@@ -4,7 +4,7 @@
 
 #include "platform/status.h"
 
-_Static_assert(STRATA_TREE_WORDS <= 64, "one word says which words have bits");
+_Static_assert(STRATA_TREE_WORDS <= 64, "one word has a bit for each word");
 
 /* A treap is this deep only with negligible probability. */
 enum { MOST_DEPTH = 512 };

@@ -34,7 +34,7 @@ typedef struct strata_telling {
     X(PEAKS, "reset the peaks among the figures to their current values")                                                          \
     X(FIGURES, "the figures of `stats` are about to be read: bring them up to date")                                               \
     X(REPORT, "a request ran out of memory: add to its report by `telling`; no lock is held")                                      \
-    X(WORK, "a kernel on `stream` uses `record`, a live block of the stack; NULL: it uses no block that was named")                \
+    X(WORK, "a kernel on `stream` uses `record`, a live block of the stack, or no block if that is NULL")                          \
     X(WAIT, "later work of `stream` runs after that of `other`")                                                                   \
     X(SYNC, "the host has waited for `stream`, or for the whole device (`all`)")                                                   \
     X(RELEASE, "strata_release(): the caches of the place are emptied")                                                            \

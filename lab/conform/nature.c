@@ -101,7 +101,7 @@ static void print_wrapped(FILE *out, const char *text) {
 }
 
 void checks_print(FILE *out) {
-    fputs("# What `strata conform` checks\n\n", out);
+    fputs("# Checks of `strata conform`\n\n", out);
     print_wrapped(
         out,
         "`strata conform ./libmine.so` runs these checks on each layer of a shared object. A layer is checked in the stacks that "

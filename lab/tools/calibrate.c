@@ -137,9 +137,9 @@ const strata_command_t strata_command_calibrate = {
     .help = "measures a GPU's calls for a profile",
     .options = options,
     .example = "--device sim:h100 --repeats 2",
-    .more = "Makes every call that a profile prices, at sizes from 4 KiB to 1 GiB or to half of the free memory, and fits the line "
-            "with the least relative error through the medians. Values that cannot be measured are taken from h100; the profile says "
-            "at each key whether it was measured. Takes about half a minute on an idle GPU.\n\n"
+    .more = "Makes every call that a profile prices, at sizes from 4 KiB to 1 GiB or to half of the free memory. It fits the line "
+            "with the least relative error through the medians. Values that cannot be measured are those of h100. A comment at each "
+            "key of the profile shows whether it was measured. The command takes about half a minute on an idle GPU.\n\n"
             "The command only replaces files that it wrote itself."
             "\n\n"
             "Exit status: 0 done, 1 a call failed, 2 wrong usage, no GPU, or a file that must not be replaced."};

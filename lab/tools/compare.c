@@ -441,8 +441,8 @@ static const char more[] =
     "nearest one and the capacity that it needs. Strategies with equal stacks for the trace share a column. The last line is a "
     "command that shows the memory of the best strategy.\n"
     "\n"
-    "Exit status: 0 done (out-of-memory is in the table), 1 another operation failed, a hazard was found, or --keep-going left a trace "
-    "out, 2 wrong usage, strategy or trace, or a strategy cannot be opened for lack of memory (preallocate), and nothing is compared.";
+    "Exit status: 0 done (out-of-memory is in the table); 1 another operation failed, a hazard was found, or --keep-going left a trace "
+    "out; 2 wrong usage, strategy or trace, or a strategy cannot be opened for lack of memory (preallocate), and nothing is compared.";
 
 const strata_command_t strata_command_compare = {.name = "compare",
                                                  .run = run_compare,
@@ -465,8 +465,8 @@ const strata_command_t strata_command_report = {
     .help = "writes a page that shows the memory of strategies over time",
     .options = strata_report_options,
     .example = "--device sim:h100 --strategy pytorch --strategy mine.yaml -o mine.html run.csv.gz",
-    .more = "Replays each trace under each strategy and writes an HTML page: memory over time, the blocks at the peak, device "
-            "calls and waits, out-of-memory reports, and the difference between two strategies. The page needs no network. "
+    .more = "Replays each trace under each strategy and writes an HTML page. It shows memory over time, the blocks at the "
+            "peak, device calls and waits, out-of-memory reports, and the difference between two strategies. It needs no network. "
             "docs/guide.md explains it. The command only replaces a file that is such a page.\n"
             "\n"
             "Exit status: as strata compare."};

@@ -76,9 +76,10 @@ const strata_command_t strata_command_convert = {
     .help = "converts a record of another tool to a trace",
     .options = options,
     .example = "snapshot.pickle run.csv.gz",
-    .more = "IN is a memory snapshot of PyTorch, a trace of torch.profiler (profile_memory=True), a log of RMM or Umpire, a "
-            "buffer table of MiniMalloc, or a trace. The contents decide the format, plain or gzip. compare, replay, stats and "
-            "plan read the same files directly. OUT is compressed if its name ends in .gz; - is standard output. docs/records.md "
-            "describes each conversion.\n"
-            "\n"
-            "Exit status: 0 done, 1 OUT was not written, 2 a wrong record."};
+    .more =
+        "IN is a memory snapshot of PyTorch, a trace of torch.profiler (profile_memory=True), or a log of RMM or Umpire. It may "
+        "also be a buffer table of MiniMalloc, or a trace. The contents decide the format, plain or gzip. compare, replay, stats and "
+        "plan read the same files directly. OUT is compressed if its name ends in .gz; - is standard output. docs/records.md "
+        "describes each conversion.\n"
+        "\n"
+        "Exit status: 0 done, 1 OUT was not written, 2 a wrong record."};

@@ -151,6 +151,6 @@ const strata_command_t strata_command_help = {.name = "help",
                                               .words = "[COMMAND]",
                                               .help = "explains a command",
                                               .example = "compare",
-                                              .more = "The same as strata COMMAND --help."};
+                                              .more = "strata COMMAND --help prints the same."};
 const strata_command_t strata_command_version = {
     .name = "version", .run = run_version, .words = "", .help = "prints the version", .example = ""};

@@ -116,9 +116,8 @@ const strata_command_t strata_command_stats = {
     .help = "prints the memory of every place, stream and layer at a row of a trace",
     .options = strata_stats_options,
     .example = "--device sim:h100 --strategy mine.yaml --at 1200 run.csv.gz",
-    .more =
-        "Replays the trace up to a row. If requests failed for lack of memory, the first report is above the table. docs/layers.md "
-        "(strata layers NAME) explains the figures of layers, strata.h all others.\n"
-        "\n"
-        "Exit status: 0 done (out-of-memory is reported), 1 another operation failed, 2 wrong usage, strategy or trace, or "
-        "the strategy cannot be opened for lack of memory."};
+    .more = "Replays the trace up to a row. If requests failed for lack of memory, the first report is above the table. The command "
+            "strata layers NAME explains the figures of a layer, and strata.h all others.\n"
+            "\n"
+            "Exit status: 0 done (out-of-memory is reported); 1 another operation failed; 2 wrong usage, strategy or trace, or "
+            "the strategy cannot be opened for lack of memory."};

@@ -52,8 +52,11 @@ static const planted_t planted[] = {
 };
 
 TEST_EACH(prose, finds, planted_t, planted) {
-    static const char *const forms[][2] = {
-        {"x.c", "/* %s */\nint a;\n"}, {"x.py", "# %s\na = 1\n"}, {"x.sh", "# %s\na=1\n"}, {"x.md", "# A page\n\n%s\n"}};
+    static const char *const forms[][2] = {{"x.c", "/* %s */\nint a;\n"},
+                                           {"x.py", "# %s\na = 1\n"},
+                                           {"x.sh", "# %s\na=1\n"},
+                                           {"x.md", "# A page\n\n%s\n"},
+                                           {"x.c", "const char *a = \"%s\";\n"}};
     for (size_t i = 0; i < sizeof forms / sizeof *forms; i++) {
         char text[600], wanted[64];
         snprintf(text, sizeof text, forms[i][1], row->sentence);

@@ -136,7 +136,7 @@ TEST(plan_command, takes_steps_from_their_rows) {
              write_text("marked.csv",
                         "op,id,size,stream,time_us\nstep,,,,0\nalloc,1,512,0,1\nfree,1,0,0,2\nstep,,,,3\nalloc,2,1024,0,4\n"
                         "free,2,0,0,5\nstep,,,,6\nalloc,3,1024,0,7\nfree,3,0,0,8\nstep,,,,9\n"));
-    EXPECT_CONTAINS(run_well("plan %s", file).out, "1 buffers, step 3 of 3, as its rows say\n");
+    EXPECT_CONTAINS(run_well("plan %s", file).out, "1 buffers, step 3 of 3, from its rows\n");
     EXPECT_CONTAINS(run_well("plan %s --step 1", file).out, "peak         512 bytes");
 }
 

@@ -69,7 +69,7 @@ TEST(verdict, pinned_figures_are_shown) {
     ran_t ran = run_well("compare " BATCH "pinned_only.csv");
     EXPECT_CONTAINS(flat(ran.out), " pinned_requested_bytes 100 B pinned_reserved_bytes 8.00 MiB ");
     EXPECT_LACKS(ran.out, "host_requested");
-    EXPECT_CONTAINS(ran.out, "  strata stands for pytorch, pytorch-expandable: their stacks are equal for this trace.\n");
+    EXPECT_CONTAINS(ran.out, "  strata also covers pytorch, pytorch-expandable: their stacks are equal for this trace.\n");
     EXPECT_CONTAINS(ran.out, "\npinned_only.csv: the trace requests no device memory, only pinned memory (at most 100 B). strata ");
     EXPECT_CONTAINS(ran.out, "\nstrata stats --device sim:h100 --strategy strata --at end pinned_only.csv\n");
     EXPECT_LACKS(ran.out, "over the rows");

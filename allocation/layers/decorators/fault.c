@@ -40,7 +40,7 @@ static strata_status_t check(const void *filled, strata_place_kind_t place, cons
     bool refuses = o->at > 0 || o->every > 0 || o->probability > 0 || o->above != UINT64_MAX;
     if (o->says == SAY_NO_MEMORY || refuses) return strata_option_check_wants(options, wants, filled, option);
     *option = "says";
-    return strata_fail(STRATA_E_STRATEGY, 0, "no request is set to fail; write one, as in at: 1, or remove says");
+    return strata_fail(STRATA_E_STRATEGY, 0, "no request is set to fail; write one, as in at: 1, or remove this option");
 }
 
 typedef struct fault_layer {

@@ -171,7 +171,7 @@ static void put_same(FILE *out, const strata_figures_t *runs, size_t count, cons
         if (length == 0) continue;
         fprintf(out, "%*s", INDENT, "");
         char whole[sizeof text + 2 * STRATA_CELL_BYTES];
-        snprintf(whole, sizeof whole, "%s stands for %s: their stacks are equal for this trace.", show_TEXT(runs[i].label).text,
+        snprintf(whole, sizeof whole, "%s also covers %s: their stacks are equal for this trace.", show_TEXT(runs[i].label).text,
                  text);
         strata_print_wrapped(out, whole, INDENT, width ? width : ONE_LINE);
     }

@@ -249,8 +249,8 @@ static int take_draw(const strata_taking_t *taking, const char *value) {
 
 const strata_option_t strata_compare_options[] = {
     TAKEN("--strategy", "NAME|FILE", STRATA_MANY, take_strategy,
-          "a preset (strata presets), a YAML file, or all: every preset that the device can run (the presets that matter "
-          "for the format of the file)"),
+          "a preset (strata presets), a YAML file, or all (every preset that the device can run); default: the presets that matter "
+          "for the format of the file"),
     COMPARE_ROWS, JOBS, CURVE_ROW, STRATA_OPTIONS_END};
 const strata_option_t strata_replay_options[] = {STRATEGY(STRATA_NEEDED), COMPARE_ROWS, CURVE_ROW, STRATA_OPTIONS_END};
 

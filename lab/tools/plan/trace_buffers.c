@@ -119,7 +119,7 @@ static bool find_marked(const tracing_t *x, uint64_t wanted, uint32_t *from, uin
     if (step == 0) return false;
     *from = x->marks[step - 1];
     *to = x->marks[step];
-    snprintf(about, room, "step %u of %u, as its rows say", step, steps);
+    snprintf(about, room, "step %u of %u, from its rows", step, steps);
     return true;
 }
 
