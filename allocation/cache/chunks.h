@@ -13,7 +13,7 @@
  *     growth.c     requests memory from below while the other threads that miss wait
  *     give_back.c  returns chunks to the layer below
  *     at.c         finds and splits the free block at a given address
- *     apart.h      the last-freed block
+ *     last_freed.h  the last-freed block
  *     runs.c       chunks of physical handles, which are mapped and unmapped one by one
  *     check.c      validates all chunks
  *
@@ -27,7 +27,7 @@
 #define STRATA_ALLOCATION_CACHE_CHUNKS_H
 
 #include "allocation/domain/layer.h"
-#include "allocation/mechanism/pieces.h"
+#include "allocation/mechanism/block_list.h"
 #include "allocation/mechanism/repeats.h"
 #include "allocation/tables/order.h"
 
@@ -90,7 +90,7 @@ typedef struct strata_chunks {
     /* the chunk number of all blocks, if chunks grow and shrink in parts (runs.h); 0 if each block has its
      * chunk's own */
     uint32_t one_number;
-    uint32_t apart; /* slot of the last-freed block (apart.h), or 0 */
+    uint32_t apart; /* slot of the last-freed block (last_freed.h), or 0 */
     uint32_t apart_until; /* a slot of this generation or a later one never becomes the last-freed block; 0 turns it off */
     bool sole; /* no other cache of the strategy has blocks in this slab */
     strata_repeats_t repeats; /* for `stable_addresses`; off if the cache lacks the option */

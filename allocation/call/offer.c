@@ -1,7 +1,7 @@
 /* Offers services of the device and the core to layers outside the tree: strata/layer.h. */
 #include "allocation/domain/layer.h"
 #include "allocation/domain/quarantine.h"
-#include "allocation/mechanism/pieces.h"
+#include "allocation/mechanism/block_list.h"
 #include "allocation/report/outcome.h"
 #include "allocation/stack/threads.h"
 #include "platform/arguments.h"

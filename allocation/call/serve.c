@@ -3,7 +3,7 @@
 #include "allocation/domain/paused.h"
 #include "allocation/graphs/graphs.h"
 #include "allocation/reclaim/idle.h"
-#include "allocation/reclaim/ladder.h"
+#include "allocation/reclaim/recovery.h"
 #include "allocation/reclaim/waiting.h"
 #include "platform/host/host_memory.h"
 

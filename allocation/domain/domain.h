@@ -84,7 +84,7 @@ struct strata_domain {
     /* Bytes that sources got from the device, and their limit; used only around device calls. With the
      * domain's lock. */
     strata_quota_t quota;
-    _Atomic bool above; /* reserved bytes are above the place's limit, and are watched: allocation/reclaim/above.h */
+    _Atomic bool above; /* reserved bytes are above the place's limit, and are watched: allocation/reclaim/over_limit.h */
     _Atomic uint64_t peak_reserved_bytes;
     strata_peaks_t peaks; /* of the live bytes in all stacks */
     _Atomic uint64_t peak_needed; /* highest sum of requested bytes at a growth that might have waited */

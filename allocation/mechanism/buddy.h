@@ -9,7 +9,7 @@
 #define STRATA_ALLOCATION_MECHANISM_BUDDY_H
 
 #include "allocation/mechanism/marks.h"
-#include "allocation/mechanism/pieces.h"
+#include "allocation/mechanism/block_list.h"
 #include "allocation/mechanism/tree.h"
 
 typedef struct strata_buddy {

@@ -1,6 +1,6 @@
 /* Decides which requests are recovered after a refusal, and how they are tried again. */
 #include "allocation/domain/layer.h"
-#include "allocation/reclaim/ladder.h"
+#include "allocation/reclaim/recovery.h"
 #include "platform/arguments.h"
 #include "platform/ranges/ranges.h"
 

@@ -34,7 +34,7 @@ enum {
     STRATA_ATTENTION_CORE = 1u << 15, /* in a stack's requests: no hit may serve; in a record: a magazine keeps it */
     STRATA_ATTENTION_NOTES = 1u << 14, /* in a record: it has an entry in the side table (allocation/uses/record_notes.h) */
     STRATA_ATTENTION_WAITER = 1u << 15, /* in a stack's frees: a thread waits for memory */
-    STRATA_ATTENTION_LIMIT = 1u << 14, /* in a stack's frees: its place is above its limit (allocation/reclaim/above.h), a graph may
+    STRATA_ATTENTION_LIMIT = 1u << 14, /* in a stack's frees: its place is above its limit (allocation/reclaim/over_limit.h), a graph may
                                           use its block (allocation/graphs/graphs.h), or its group is paused */
     STRATA_ATTENTION_MAGAZINES = 1u, /* in a stack's frees: a magazine may keep the block (allocation/stack/magazines.h) */
     STRATA_ATTENTION_OWNERLESS = 1u << 14, /* in a stack's requests: a given stream is a borrower, not an owner */

@@ -7,7 +7,7 @@
 
 #include "doors/common/unordered.h"
 #include "facade/registry/facade.h"
-#include "facade/serve/long_way.h"
+#include "facade/serve/slow_path.h"
 #include "platform/host/host_memory.h"
 #include "platform/place.h"
 

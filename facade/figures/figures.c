@@ -4,7 +4,7 @@
 #include "allocation/call/figures.h"
 #include "allocation/domain/layer.h"
 #include "allocation/domain/paused.h"
-#include "allocation/reclaim/above.h"
+#include "allocation/reclaim/over_limit.h"
 #include "allocation/report/log.h"
 #include "allocation/stack/threads.h"
 #include "facade/figures/figures.h"

@@ -1,9 +1,9 @@
 /* Captures for programs without a runtime, by the device's own calls and handles. */
 #include "allocation/domain/paused.h"
 #include "allocation/graphs/graphs.h"
-#include "allocation/reclaim/above.h"
+#include "allocation/reclaim/over_limit.h"
 #include "facade/registry/facade.h"
-#include "facade/streams/told.h"
+#include "facade/streams/notify.h"
 #include "platform/arguments.h"
 
 strata_status_t strata_capture_begin(strata_t handle, strata_place_t place, strata_stream_t stream) {

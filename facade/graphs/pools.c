@@ -1,6 +1,6 @@
 /* Pools of graphs by number, as the program names them. */
 #include "allocation/graphs/graphs.h"
-#include "allocation/reclaim/above.h"
+#include "allocation/reclaim/over_limit.h"
 #include "allocation/report/log.h"
 #include "allocation/stack/threads.h"
 #include "facade/figures/figures.h"

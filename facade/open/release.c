@@ -1,5 +1,5 @@
 /* Releases idle memory for a program: all of it, down to a bound, or that of one pool. */
-#include "allocation/reclaim/above.h"
+#include "allocation/reclaim/over_limit.h"
 #include "allocation/report/log.h"
 #include "facade/pause/pause.h"
 

@@ -4,7 +4,7 @@
 #include "allocation/domain/layer.h"
 #include "allocation/domain/paused.h"
 #include "allocation/graphs/graphs.h"
-#include "allocation/reclaim/above.h"
+#include "allocation/reclaim/over_limit.h"
 #include "allocation/uses/record_notes.h"
 #include "facade/pause/pause.h"
 #include "facade/share/share.h"

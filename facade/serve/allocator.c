@@ -7,7 +7,7 @@
 #include "facade/figures/figures.h"
 #include "facade/graphs/graphs.h"
 #include "facade/registry/lookup.h"
-#include "facade/serve/long_way.h"
+#include "facade/serve/slow_path.h"
 #include "facade/streams/annotate.h"
 #include "facade/streams/stream_ids.h"
 #include "platform/arguments.h"

@@ -3,7 +3,7 @@
 #include "allocation/domain/layer.h"
 #include "facade/registry/diagnose.h"
 #include "facade/registry/facade.h"
-#include "facade/serve/long_way.h"
+#include "facade/serve/slow_path.h"
 #include "platform/arguments.h"
 
 /* Finds the block of a stack that contains the address. Takes the stack's lock. */

@@ -3,7 +3,7 @@
 #include "allocation/report/log.h"
 #include "allocation/stack/threads.h"
 #include "facade/streams/stream_ids.h"
-#include "facade/streams/told.h"
+#include "facade/streams/notify.h"
 #include "platform/arguments.h"
 #include "platform/host/host_memory.h"
 #include "platform/place.h"

@@ -12,7 +12,7 @@
 #include "lab/conform/checks.h"
 #include "lab/conform/stacks.h"
 #include "lab/tools/options/options.h"
-#include "lab/torture/apart.h"
+#include "lab/torture/isolated.h"
 #include "platform/clock.h"
 #include "platform/text/nearest.h"
 #include "strategy/model.h"

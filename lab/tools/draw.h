@@ -4,7 +4,7 @@
 
 #include "lab/replay/draw/map.h"
 #include "lab/replay/series/series.h"
-#include "lab/tools/options/contenders.h"
+#include "lab/tools/options/candidates.h"
 
 /* Replays the trace under a contender once more, up to a row, and keeps the contents of its chunks. If the
  * row is 0, nothing was reserved and the map stays empty. */

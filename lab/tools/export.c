@@ -4,7 +4,7 @@
 
 #include "lab/replay/export/counters.h"
 #include "lab/replay/export/snapshot.h"
-#include "lab/tools/options/contenders.h"
+#include "lab/tools/options/candidates.h"
 #include "lab/tools/screen/notes.h"
 #include "lab/tools/screen/report_file.h"
 #include "platform/arithmetic.h"

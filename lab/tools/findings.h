@@ -3,7 +3,7 @@
 #define STRATA_TOOLS_FINDINGS_H
 
 #include "lab/replay/compare/findings.h"
-#include "lab/tools/options/contenders.h"
+#include "lab/tools/options/candidates.h"
 
 /* Fills in the findings after the comparison. `results` and `findings->runs` are ordered by trace. Release
  * with strata_findings_end(). Fails with E_HOST_MEMORY. */

@@ -3,7 +3,7 @@
 #define STRATA_TOOLS_PAGE_H
 
 #include "lab/replay/report/report.h"
-#include "lab/tools/options/contenders.h"
+#include "lab/tools/options/candidates.h"
 
 typedef struct strata_page_file {
     strata_output_t *out; /* NULL if no page is requested, or it is written */

@@ -2,7 +2,7 @@
 #include <stdio.h>
 
 #include "lab/replay/stats/stats.h"
-#include "lab/tools/options/contenders.h"
+#include "lab/tools/options/candidates.h"
 #include "lab/tools/screen/notes.h"
 #include "lab/tools/screen/terminal.h"
 #include "platform/host/host_memory.h"

@@ -1,5 +1,5 @@
 /* The ladder alone, with tries that fail to order. */
-#include "allocation/reclaim/ladder.h"
+#include "allocation/reclaim/recovery.h"
 #include "allocation/reclaim/waiting.h"
 
 #include "tests/allocation/bench.h"

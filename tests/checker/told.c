@@ -1,6 +1,6 @@
 #include "tests/checker/told.h"
 
-#include "facade/serve/long_way.h"
+#include "facade/serve/slow_path.h"
 
 void told_open(told_t *told, const char *preset_or_text) {
     *told = (told_t){0};

@@ -3,7 +3,7 @@
  * the layers below again (docs/contracts.md §3). */
 #include "allocation/domain/layer.h"
 #include "allocation/options/option.h"
-#include "allocation/reclaim/ladder.h"
+#include "allocation/reclaim/recovery.h"
 
 static const strata_option_row_t options[] = {
     {"timeout", STRATA_OPTION_TIME, offsetof(strata_reclaim_t, timeout), "10s", 0, 0, NULL,

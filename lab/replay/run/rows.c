@@ -1,7 +1,7 @@
 /* Carries out the rows of a trace, with a function for each kind. */
 #include <stdio.h>
 
-#include "facade/serve/long_way.h"
+#include "facade/serve/slow_path.h"
 #include "lab/replay/run/state.h"
 #include "platform/host/host_memory.h"
 

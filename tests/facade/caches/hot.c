@@ -4,7 +4,7 @@
 
 #include "allocation/cache/policies/auto_growth/auto_growth_state.h"
 #include "facade/open/life.h"
-#include "facade/serve/long_way.h"
+#include "facade/serve/slow_path.h"
 #include "platform/host/host_memory.h"
 #include "tests/facade/support/interleaving.h"
 #include "tests/facade/support/program.h"

@@ -246,7 +246,7 @@ static COLD bool merge_low(strata_layer_t *base, strata_record_t *block) {
     return true;
 }
 
-/* ---- the last-freed block (allocation/cache/apart.h) ---- */
+/* ---- the last-freed block (allocation/cache/last_freed.h) ---- */
 
 void strata_auto_growth_join_apart(auto_growth_t *self) {
     uint32_t slot = self->chunks.apart;

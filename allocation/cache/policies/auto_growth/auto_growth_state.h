@@ -8,7 +8,7 @@
 #ifndef STRATA_ALLOCATION_LAYER_AUTO_GROWTH_STATE_H
 #define STRATA_ALLOCATION_LAYER_AUTO_GROWTH_STATE_H
 
-#include "allocation/cache/apart.h"
+#include "allocation/cache/last_freed.h"
 #include "allocation/cache/serve.h"
 #include "allocation/mechanism/bins.h"
 #include "allocation/mechanism/tree.h"

@@ -144,7 +144,7 @@ bool strata_bfc_set_frontier(bfc_t *self, uint64_t count);
 uint32_t strata_bfc_reach(strata_layer_t *base, const strata_record_t *block, uint64_t size, strata_stream_t *stream);
 strata_status_t strata_bfc_validate_stamps(const bfc_t *self);
 
-/* ---- debugging (bfc_debug.c, bfc_tell.c) ---- */
+/* ---- debugging (bfc_debug.c, bfc_print.c) ---- */
 
 strata_status_t strata_bfc_debug_init(bfc_t *self);
 void strata_bfc_debug_destroy(bfc_t *self);

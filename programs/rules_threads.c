@@ -1,7 +1,7 @@
 /* Computes the operations that each thread of a program waits for. These are operations of other threads on the same block, graph
  * or pool. They are also operations that renew a stream that it uses, or begin or end a capture of the stream. */
 #include "platform/host/host_memory.h"
-#include "programs/law.h"
+#include "programs/rules.h"
 
 typedef struct place_in_thread {
     uint8_t thread;

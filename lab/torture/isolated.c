@@ -1,4 +1,4 @@
-#include "lab/torture/apart.h"
+#include "lab/torture/isolated.h"
 
 #include <errno.h>
 #include <poll.h>

@@ -1,9 +1,9 @@
 /* The law: the rules that make a program well-formed. It walks the operations over a model of the program's blocks, streams,
  * captures and pools, which this header defines.
  *
- *   law.c           blocks, uses, borrows, frees, streams, and the walk
- *   law_graphs.c    captures, graphs and their pools
- *   law_threads.c   the order between threads */
+ *   rules.c         blocks, uses, borrows, frees, streams, and the walk
+ *   rules_graphs.c  captures, graphs and their pools
+ *   rules_threads.c  the order between threads */
 #ifndef STRATA_PROGRAMS_LAW_H
 #define STRATA_PROGRAMS_LAW_H
 
@@ -116,7 +116,7 @@ bool law_pool_remove(law_t *law, torture_op_t *op);
 bool law_launch(law_t *law, torture_op_t *op);
 bool law_destroy(law_t *law, torture_op_t *op);
 
-/* ---- threads (law_threads.c) ---- */
+/* ---- threads (rules_threads.c) ---- */
 
 /* Computes torture_duty_t.need of all operations. Returns false if host memory is exhausted. */
 bool law_threads(torture_program_t *program);

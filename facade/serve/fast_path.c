@@ -1,9 +1,9 @@
 /* The fast path of the calls that programs make millions of times: allocate, free, free by pointer.
- * Everything except a hit takes the slow path (facade/serve/request.c, long_way.c). */
+ * Everything except a hit takes the slow path (facade/serve/request.c, slow_path.c). */
 #include "allocation/stack/direct.h"
 #include "facade/registry/lookup.h"
 #include "facade/registry/registry.h"
-#include "facade/serve/long_way.h"
+#include "facade/serve/slow_path.h"
 
 /* Not inlined, so that the fast path saves no registers for it. No stack was looked up since the handle was found. */
 static __attribute__((noinline)) strata_status_t allocate_missed(strata_stack_handle_t handle, strata_stream_t stream, size_t size,

@@ -1,4 +1,4 @@
-#include "allocation/mechanism/pieces.h"
+#include "allocation/mechanism/block_list.h"
 
 #include "platform/status.h"
 

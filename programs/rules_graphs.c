@@ -2,7 +2,7 @@
  * graph is done at its launches. Each launch is ordered with all work on the blocks that the graph uses, and with all launches
  * and uses of its pool. */
 #include "platform/host/host_memory.h"
-#include "programs/law.h"
+#include "programs/rules.h"
 
 graph_state_t *law_capture(law_t *law, uint32_t stream) {
     uint8_t graph = stream < TORTURE_STREAMS ? law->captured[stream] : 0;

@@ -1,4 +1,4 @@
-#include "allocation/reclaim/above.h"
+#include "allocation/reclaim/over_limit.h"
 
 #include "allocation/reclaim/waiting.h"
 #include "platform/arithmetic.h"

@@ -1,5 +1,5 @@
 /* The steps of recovery, and the wait at their end (docs/contracts.md §3). */
-#include "allocation/reclaim/ladder.h"
+#include "allocation/reclaim/recovery.h"
 
 #include "allocation/domain/layer.h"
 #include "allocation/reclaim/callbacks.h"

@@ -1,4 +1,4 @@
-#include "facade/serve/long_way.h"
+#include "facade/serve/slow_path.h"
 
 #include <string.h>
 
@@ -7,7 +7,7 @@
 #include "allocation/domain/layer.h"
 #include "allocation/graphs/graphs.h"
 #include "allocation/options/option.h"
-#include "allocation/reclaim/above.h"
+#include "allocation/reclaim/over_limit.h"
 #include "allocation/report/log.h"
 #include "allocation/stack/threads.h"
 #include "facade/registry/diagnose.h"

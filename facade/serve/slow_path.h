@@ -1,4 +1,4 @@
-/* The slow path of the calls in hot.c. */
+/* The slow path of the calls in fast_path.c. */
 #ifndef STRATA_FACADE_LONG_WAY_H
 #define STRATA_FACADE_LONG_WAY_H
 

@@ -1,6 +1,6 @@
 /* Makes a program lawful. It walks the operations in order over a model of the blocks, and adds the waits and borrows that the
  * program itself must provide. So any order that is still missing at run time is the allocator's fault. */
-#include "programs/law.h"
+#include "programs/rules.h"
 
 #include "platform/host/host_memory.h"
 

@@ -4,9 +4,9 @@
  *     request refused -> poll -> wait first -> release -> callbacks -> smaller growth -> wait, then again
  *                        after each step that gave memory: try the request again
  *
- * Parts: reclaim.c decides which requests are recovered; ladder.c has the steps; waiting.* sleeps until a
+ * Parts: reclaim.c decides which requests are recovered; recovery.c has the steps; waiting.* sleeps until a
  * free; callbacks.* calls the program. Patience (patience.*) waits instead of growing. Idleness (idle.*,
- * recall.c) releases memory while the program is idle and recalls it later. above.* releases memory after
+ * regrow.c) releases memory while the program is idle and recalls it later. over_limit.* releases memory after
  * the limit was lowered. */
 #ifndef STRATA_ALLOCATION_LADDER_H
 #define STRATA_ALLOCATION_LADDER_H

@@ -1,4 +1,4 @@
-#include "lab/tools/options/contenders.h"
+#include "lab/tools/options/candidates.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -3,7 +3,7 @@
 #include <string.h>
 #include <time.h>
 
-#include "lab/torture/apart.h"
+#include "lab/torture/isolated.h"
 #include "lab/torture/campaign.h"
 #include "lab/torture/report/print.h"
 #include "lab/torture/report/shrink.h"

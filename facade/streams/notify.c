@@ -1,4 +1,4 @@
-#include "facade/streams/told.h"
+#include "facade/streams/notify.h"
 
 #include "allocation/domain/layer.h"
 #include "facade/streams/stream_ids.h"
