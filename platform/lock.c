@@ -38,7 +38,7 @@ enum {
     SLEEPER = 16, /* one thread that sleeps or is about to; the count of these is above all other bits */
     LOOKS = 20, /* attempts of a looking thread before it sleeps */
     PAUSE_FIRST = 64, /* pauses of the processor between its first two attempts */
-    PAUSE_MOST = 256, /* max pauses between two attempts */
+    PAUSE_MAX = 256, /* max pauses between two attempts */
     TURNS = 256
 };
 
@@ -81,7 +81,7 @@ void strata_lock_perturb(uint64_t seed) {
     atomic_store(&perturbed, seed);
 }
 
-static void give_way(void) {
+static void yield_to_waiters(void) {
     uint64_t seed = atomic_load_explicit(&perturbed, memory_order_relaxed);
     if (seed == 0) return;
     if (my_seed != seed) my_random = (seed + 1) * 0x9e3779b97f4a7c15ull ^ atomic_fetch_add(&perturbed_threads, 1) << 32;
@@ -92,7 +92,7 @@ static void give_way(void) {
     else if (dice % 8 == 0) (void)sched_yield();
 }
 
-void strata_lock_note_sleep(void) { give_way(); }
+void strata_lock_note_sleep(void) { yield_to_waiters(); }
 #endif
 
 /* ---- locks ---- */
@@ -130,7 +130,7 @@ static bool look(strata_lock_t *lock, uint32_t sleepers) {
     bool taken = take(lock, LOOKING, sleepers);
     for (int i = 0; i < LOOKS && !taken; i++) {
         pause_for(pause);
-        if (pause < PAUSE_MOST) pause *= 2;
+        if (pause < PAUSE_MAX) pause *= 2;
         taken = take(lock, LOOKING, sleepers);
     }
     if (taken) let_another_look(lock);
@@ -208,7 +208,7 @@ void strata_unlock_slowly(strata_lock_t *lock, uint32_t seen) {
 /* ---- observers ---- */
 
 /* Called with the observer's list locked: until its release the lock neither ends nor gets another observer. */
-static void begin_to_tell(strata_lock_t *lock) { (void)atomic_fetch_or_explicit(&lock->state, OBSERVED, memory_order_relaxed); }
+static void begin_report(strata_lock_t *lock) { (void)atomic_fetch_or_explicit(&lock->state, OBSERVED, memory_order_relaxed); }
 
 static void join(strata_lock_t *lock, strata_lock_observer_t *observer) {
     strata_lock_acquire(&observer->list);
@@ -216,7 +216,7 @@ static void join(strata_lock_t *lock, strata_lock_observer_t *observer) {
     lock->next = observer->first;
     if (lock->next) lock->next->before = lock;
     observer->first = lock;
-    if (observer->active) begin_to_tell(lock);
+    if (observer->active) begin_report(lock);
     strata_lock_release(&observer->list);
 }
 
@@ -239,7 +239,7 @@ void strata_lock_observe(strata_lock_t *lock, strata_lock_observer_t *observer) 
 void strata_lock_observer_activate(strata_lock_observer_t *observer) {
     strata_lock_acquire(&observer->list);
     if (!observer->active)
-        for (strata_lock_t *lock = observer->first; lock; lock = lock->next) begin_to_tell(lock);
+        for (strata_lock_t *lock = observer->first; lock; lock = lock->next) begin_report(lock);
     observer->active = true;
     strata_lock_release(&observer->list);
 }
@@ -254,7 +254,7 @@ void strata_lock_destroy(strata_lock_t *lock) { strata_lock_observe(lock, NULL);
 /* ---- lock order ---- */
 
 #ifdef STRATA_CHECK_LOCKS
-enum { HELD_MOST = 5000 }; /* a snapshot holds every stack of a domain */
+enum { HELD_MAX = 5000 }; /* a snapshot holds every stack of a domain */
 /* The first few locks, and an array allocated while more are held. All thread storage of the library is
  * static, and must stay small so that the library can be loaded late (dlopen). */
 enum { HELD_FEW = 16 };
@@ -271,7 +271,7 @@ static void wrong(const char *what, const strata_lock_t *lock) {
 }
 
 void strata_lock_note_take(const strata_lock_t *lock) {
-    give_way();
+    yield_to_waiters();
     for (int i = 0; i < held_count; i++) {
         const strata_lock_t *held = *held_at(i);
         if (held == lock) wrong("a thread takes a lock that it already holds", lock);
@@ -282,14 +282,13 @@ void strata_lock_note_take(const strata_lock_t *lock) {
         bool pair = held->rank == lock->rank && snapshot && lock->rank >= STRATA_RANK_STACK && lock->rank <= STRATA_RANK_SHARED;
         if (held->rank >= lock->rank && !pair) wrong("a lock is taken out of order", lock);
     }
-    if (held_count == HELD_MOST) wrong("too many locks are held", lock);
-    if (held_count == HELD_FEW && !rest && !(rest = calloc(HELD_MOST, sizeof *rest)))
-        wrong("out of memory for lock tracking", lock);
+    if (held_count == HELD_MAX) wrong("too many locks are held", lock);
+    if (held_count == HELD_FEW && !rest && !(rest = calloc(HELD_MAX, sizeof *rest))) wrong("out of memory for lock tracking", lock);
     *held_at(held_count++) = lock;
 }
 
 void strata_lock_note_drop(const strata_lock_t *lock) {
-    give_way();
+    yield_to_waiters();
     for (int i = held_count - 1; i >= 0; i--) {
         if (*held_at(i) != lock) continue;
         for (int j = i; j + 1 < held_count; j++) *held_at(j) = *held_at(j + 1);

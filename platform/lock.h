@@ -95,7 +95,7 @@ bool strata_lock_acquire(strata_lock_t *lock);
 void strata_lock_release(strata_lock_t *lock);
 
 /* Takes a lock as strata_lock() does. Returns true if another thread had it or waited for it. */
-static inline bool strata_lock_meeting(strata_lock_t *lock) {
+static inline bool strata_lock_contended(strata_lock_t *lock) {
     strata_lock_note_take(lock);
     uint32_t seen = 0;
     bool taken = atomic_compare_exchange_strong_explicit(&lock->state, &seen, STRATA_LOCK_HELD, memory_order_acquire,
@@ -103,7 +103,7 @@ static inline bool strata_lock_meeting(strata_lock_t *lock) {
     return __builtin_expect(taken, 1) ? false : strata_lock_slowly(lock, seen);
 }
 
-static inline void strata_lock(strata_lock_t *lock) { (void)strata_lock_meeting(lock); }
+static inline void strata_lock(strata_lock_t *lock) { (void)strata_lock_contended(lock); }
 
 static inline void strata_unlock(strata_lock_t *lock) {
     strata_lock_note_drop(lock);
@@ -115,7 +115,7 @@ static inline void strata_unlock(strata_lock_t *lock) {
 /* Takes the lock only if no other thread has it or waits for it and it is not observed. Otherwise
  * returns false and does nothing. For paths so short that a function call would cost more than all the
  * rest. */
-static inline bool strata_lock_at_once(strata_lock_t *lock) {
+static inline bool strata_lock_try_fast(strata_lock_t *lock) {
     uint32_t seen = 0;
     bool taken = atomic_compare_exchange_strong_explicit(&lock->state, &seen, STRATA_LOCK_HELD, memory_order_acquire,
                                                          memory_order_relaxed);
@@ -123,7 +123,7 @@ static inline bool strata_lock_at_once(strata_lock_t *lock) {
     return taken;
 }
 /* Releases the lock under the same conditions. Otherwise returns false, and the lock is still held. */
-static inline bool strata_unlock_at_once(strata_lock_t *lock) {
+static inline bool strata_unlock_try_fast(strata_lock_t *lock) {
     uint32_t seen = STRATA_LOCK_HELD;
     bool released = atomic_compare_exchange_strong_explicit(&lock->state, &seen, 0, memory_order_release, memory_order_relaxed);
     if (__builtin_expect(released, 1)) strata_lock_note_drop(lock);

@@ -24,22 +24,22 @@ typedef struct actor {
     for (uint32_t stream = 0; stream < TORTURE_STREAMS; stream++)                                                                  \
         if ((streams) >> stream & 1u)
 
-static void prepare(torture_world_t *w, const torture_op_t *op, const torture_duty_t *duty) {
-    EACH_STREAM(s, duty->waits) if (op->kind != STRATA_TORTURE_ORDER) torture_order(w, op->stream, s);
-    EACH_STREAM(s, duty->owner_waits) torture_order(w, duty->owner, s);
-    EACH_STREAM(s, duty->syncs) torture_synchronise(w, s);
-    EACH_STREAM(s, duty->borrows) torture_borrow(w, op->blocks[0], s);
+static void prepare(torture_world_t *w, const torture_op_t *op, const torture_needs_t *needs) {
+    EACH_STREAM(s, needs->waits) if (op->kind != STRATA_TORTURE_ORDER) torture_order(w, op->stream, s);
+    EACH_STREAM(s, needs->owner_waits) torture_order(w, needs->owner, s);
+    EACH_STREAM(s, needs->syncs) torture_synchronise(w, s);
+    EACH_STREAM(s, needs->borrows) torture_borrow(w, op->blocks[0], s);
 }
 
-static void act_on_graphs(torture_world_t *w, const torture_op_t *op, const torture_duty_t *duty, const uint32_t *touched) {
-    if (duty->ends) torture_let_go(w, duty->ends - 1u, touched, duty->touched);
+static void act_on_graphs(torture_world_t *w, const torture_op_t *op, const torture_needs_t *needs, const uint32_t *touched) {
+    if (needs->ends) torture_release_graph(w, needs->ends - 1u, touched, needs->touched);
     switch ((torture_kind_t)op->kind) {
     case STRATA_TORTURE_POOL_BEGIN: torture_pool_begin(w, op->pool, op->place, op->stream); return;
-    case STRATA_TORTURE_CAPTURE: torture_capture(w, op->graph, op->stream, duty->pool); return;
+    case STRATA_TORTURE_CAPTURE: torture_capture(w, op->graph, op->stream, needs->pool); return;
     case STRATA_TORTURE_END_CAPTURE: torture_end_capture(w, op->graph, op->stream); return;
     case STRATA_TORTURE_POOL_END: torture_pool_end(w, op->pool); return;
     case STRATA_TORTURE_POOL_REMOVE: torture_pool_remove(w, op->pool); return;
-    case STRATA_TORTURE_LAUNCH: torture_launch(w, op->graph, op->stream, duty->pool, touched, duty->touched); return;
+    case STRATA_TORTURE_LAUNCH: torture_launch(w, op->graph, op->stream, needs->pool, touched, needs->touched); return;
     case STRATA_TORTURE_DESTROY: torture_destroy(w, op->graph); return;
     default: return;
     }
@@ -47,14 +47,15 @@ static void act_on_graphs(torture_world_t *w, const torture_op_t *op, const tort
 
 static void act(torture_world_t *w, const torture_program_t *program, uint32_t number) {
     const torture_op_t *op = &program->ops[number];
-    const torture_duty_t *duty = &program->duties[number];
+    const torture_needs_t *needs = &program->all_needs[number];
     uint32_t block = op->blocks[0];
-    prepare(w, op, duty);
+    prepare(w, op, needs);
     switch ((torture_kind_t)op->kind) {
     case STRATA_TORTURE_ALLOCATE:
-        torture_allocate(w, block, op->place, op->stream,
-                         &(torture_request_t){
-                             .size = op->size, .alignment = op->alignment, .flags = op->flags, .tag = op->tag, .pool = duty->pool});
+        torture_allocate(
+            w, block, op->place, op->stream,
+            &(torture_request_t){
+                .size = op->size, .alignment = op->alignment, .flags = op->flags, .tag = op->tag, .pool = needs->pool});
         return;
     case STRATA_TORTURE_WORK: torture_work(w, op->stream, op->us, op->blocks, op->count, op->writes); return;
     case STRATA_TORTURE_FILL: torture_fill(w, op->stream, block); return;
@@ -65,8 +66,8 @@ static void act(torture_world_t *w, const torture_program_t *program, uint32_t n
     case STRATA_TORTURE_RETAIN: torture_retain(w, block); return;
     case STRATA_TORTURE_FREE:
         if (op->refused) torture_refuse_events(w, true);
-        torture_keep(w, block, duty->owned);
-        torture_free(w, block, op->how == STRATA_TORTURE_COVER_FREE_ON ? op->stream : STRATA_TORTURE_NO_STREAM, duty->last,
+        torture_keep(w, block, needs->owned);
+        torture_free(w, block, op->how == STRATA_TORTURE_COVER_FREE_ON ? op->stream : STRATA_TORTURE_NO_STREAM, needs->last,
                      op->by_pointer);
         if (op->refused) torture_refuse_events(w, false);
         return;
@@ -79,7 +80,7 @@ static void act(torture_world_t *w, const torture_program_t *program, uint32_t n
         return;
     case STRATA_TORTURE_PASS: torture_pass(w, op->us); return;
     case STRATA_TORTURE_ORDER: torture_join(w, op->stream, op->other); return;
-    default: act_on_graphs(w, op, duty, program->touched + duty->touches); return;
+    default: act_on_graphs(w, op, needs, program->touched + needs->touches); return;
     }
 }
 
@@ -88,21 +89,21 @@ static void act(torture_world_t *w, const torture_program_t *program, uint32_t n
 enum { KEY_START = 1, KEY_END, KEY_USED = 100, KEY_TURNED = 200, KEY_BLOCK = 300 };
 
 static void observe(stage_t *stage, uint32_t number) {
-    const torture_duty_t *duty = &stage->program->duties[number];
+    const torture_needs_t *needs = &stage->program->all_needs[number];
     strata_checker_t *checker = stage->world.checker;
-    for (uint32_t i = 0; i < duty->touched; i++)
-        strata_checker_observe(checker, KEY_BLOCK + stage->program->touched[duty->touches + i]);
-    EACH_STREAM(s, duty->uses) strata_checker_observe(checker, KEY_TURNED + s);
-    EACH_STREAM(s, duty->turns) strata_checker_observe(checker, KEY_USED + s);
+    for (uint32_t i = 0; i < needs->touched; i++)
+        strata_checker_observe(checker, KEY_BLOCK + stage->program->touched[needs->touches + i]);
+    EACH_STREAM(s, needs->uses) strata_checker_observe(checker, KEY_TURNED + s);
+    EACH_STREAM(s, needs->turns) strata_checker_observe(checker, KEY_USED + s);
 }
 
 static void publish(stage_t *stage, uint32_t number) {
-    const torture_duty_t *duty = &stage->program->duties[number];
+    const torture_needs_t *needs = &stage->program->all_needs[number];
     strata_checker_t *checker = stage->world.checker;
-    for (uint32_t i = 0; i < duty->touched; i++)
-        strata_checker_publish(checker, KEY_BLOCK + stage->program->touched[duty->touches + i]);
-    EACH_STREAM(s, duty->uses) strata_checker_publish(checker, KEY_USED + s);
-    EACH_STREAM(s, duty->turns) strata_checker_publish(checker, KEY_TURNED + s);
+    for (uint32_t i = 0; i < needs->touched; i++)
+        strata_checker_publish(checker, KEY_BLOCK + stage->program->touched[needs->touches + i]);
+    EACH_STREAM(s, needs->uses) strata_checker_publish(checker, KEY_USED + s);
+    EACH_STREAM(s, needs->turns) strata_checker_publish(checker, KEY_TURNED + s);
 }
 
 /* ---- threads ---- */
@@ -111,7 +112,7 @@ static bool is_due(const stage_t *stage, uint32_t number) {
     const torture_op_t *op = &stage->program->ops[number];
     if (stage->mode == STRATA_TORTURE_TURNS) return stage->turn == number;
     for (uint32_t t = 0; t < TORTURE_THREADS; t++)
-        if (t != op->thread && stage->done[t] < stage->program->duties[number].need[t]) return false;
+        if (t != op->thread && stage->done[t] < stage->program->all_needs[number].need[t]) return false;
     return true;
 }
 
@@ -162,7 +163,7 @@ static void run_threads(stage_t *stage) {
         if (pthread_create(&threads[count], NULL, run_thread, &actors[count]) != 0) break;
     }
     stage->cancelled = count < stage->program->threads;
-    if (stage->cancelled) torture_wrong(&stage->world, TORTURE_FAULT_HOST, 0, "the host cannot create a thread");
+    if (stage->cancelled) torture_fail(&stage->world, TORTURE_FAULT_HOST, 0, "the host cannot create a thread");
     pthread_mutex_unlock(&stage->lock);
     for (uint32_t i = 0; i < count; i++) pthread_join(threads[i], NULL);
     strata_checker_observe(stage->world.checker, KEY_END);
@@ -195,15 +196,15 @@ void torture_play_watched(const torture_program_t *program, const strata_strateg
 static void play_threads(const torture_program_t *program, const strata_strategy_t *strategy, bool may_refuse,
                          strata_torture_mode_t mode, torture_verdict_t *verdict) {
     stage_t stage = {.program = program, .mode = mode};
-    uint32_t meetings = atomic_load(&strata_magazines_meetings);
+    uint32_t contentions = atomic_load(&strata_magazines_threshold);
     /* With two or four threads, magazines cache freed blocks from the start, without contention first. */
-    if (program->threads % 2 == 0) atomic_store(&strata_magazines_meetings, 0);
+    if (program->threads % 2 == 0) atomic_store(&strata_magazines_threshold, 0);
     open_world(&stage, strategy, may_refuse, false);
     pthread_mutex_init(&stage.lock, NULL);
     pthread_cond_init(&stage.moved, NULL);
     if (stage.world.checker) run_threads(&stage);
     torture_world_end(&stage.world);
-    atomic_store(&strata_magazines_meetings, meetings);
+    atomic_store(&strata_magazines_threshold, contentions);
     pthread_cond_destroy(&stage.moved);
     pthread_mutex_destroy(&stage.lock);
     *verdict = stage.world.verdict;

@@ -8,9 +8,9 @@ bool torture_program_reserve(torture_program_t *program, uint32_t operations) {
     if (operations <= program->room) return true;
     torture_op_t *ops = strata_host_resize(program->ops, operations, sizeof *ops);
     if (ops) program->ops = ops;
-    torture_duty_t *duties = ops ? strata_host_resize(program->duties, operations, sizeof *duties) : NULL;
-    if (!duties) return false;
-    program->duties = duties;
+    torture_needs_t *all_needs = ops ? strata_host_resize(program->all_needs, operations, sizeof *all_needs) : NULL;
+    if (!all_needs) return false;
+    program->all_needs = all_needs;
     program->room = operations;
     return true;
 }
@@ -29,7 +29,7 @@ bool torture_program_copy(torture_program_t *to, const torture_program_t *from) 
 
 void torture_program_delete(torture_program_t *program) {
     strata_host_delete(program->ops);
-    strata_host_delete(program->duties);
+    strata_host_delete(program->all_needs);
     strata_host_delete(program->touched);
     *program = (torture_program_t){0};
 }

@@ -1,6 +1,6 @@
 /* Stream programs: lists of operations by several streams, host threads and devices (strata/torture.h).
  *
- *   operations ----> torture_law() ----> lawful program ----> torture_play() ----> calls of a facade, observed by the checker
+ *   operations ----> torture_make_well_formed() ----> well-formed program ----> torture_play() ----> calls of a facade, observed by the checker
  *
  * The order of the list is one possible order of execution. Each operation is made by its thread. A thread waits only for
  * operations of other threads that name the same block, or that renew a stream which it uses.
@@ -22,8 +22,8 @@ typedef strata_torture_op_t torture_op_t;
 typedef strata_torture_kind_t torture_kind_t;
 typedef uint32_t torture_streams_t; /* bit i is stream i */
 
-/* The waits and borrows that make an operation lawful, and the order that it needs. */
-typedef struct torture_duty {
+/* The waits and borrows that make an operation well-formed, and the order that it needs. */
+typedef struct torture_needs {
     torture_streams_t waits; /* streams that `stream` waits for first */
     torture_streams_t owner_waits; /* streams that the block's owner waits for first */
     torture_streams_t syncs; /* streams that the host waits for first */
@@ -40,7 +40,7 @@ typedef struct torture_duty {
      * other operations on them. */
     uint32_t touches, touched;
     uint32_t need[TORTURE_THREADS]; /* number of operations of each thread that must be complete before */
-} torture_duty_t;
+} torture_needs_t;
 
 /* Begins as {0}. */
 typedef struct torture_program {
@@ -50,8 +50,8 @@ typedef struct torture_program {
     bool check_stream_ids; /* reuse of a handle that was not forgotten is an error; stacks are looked up at each call then */
     uint32_t count, room;
     torture_op_t *ops;
-    torture_duty_t *duties; /* one for each operation, written by torture_law() */
-    uint32_t blocks; /* all block numbers are below this; set by torture_law() */
+    torture_needs_t *all_needs; /* one for each operation, written by torture_make_well_formed() */
+    uint32_t blocks; /* all block numbers are below this; set by torture_make_well_formed() */
     uint32_t *touched;
     uint32_t touched_count, touched_room;
 } torture_program_t;
@@ -68,14 +68,14 @@ typedef enum torture_dialect {
 
 /* Reserves memory for this many operations. If host memory is exhausted, returns false and changes nothing. */
 bool torture_program_reserve(torture_program_t *program, uint32_t operations);
-/* Copies a program without its duties, which torture_law() computes. Returns false if host memory is exhausted. */
+/* Copies a program without its duties, which torture_make_well_formed() computes. Returns false if host memory is exhausted. */
 bool torture_program_copy(torture_program_t *to, const torture_program_t *from);
 void torture_program_delete(torture_program_t *program);
 
-/* Makes any program lawful, so that every fault in it is the allocator's. Removes operations that are not possible. Adds waits and
- * borrows where the order of the streams is not enough. Frees the remaining blocks at the end. Does not change a lawful program.
+/* Makes any program well-formed, so that every fault in it is the allocator's. Removes operations that are not possible. Adds waits and
+ * borrows where the order of the streams is not enough. Frees the remaining blocks at the end. Does not change a well-formed program.
  * Returns false if host memory is exhausted. */
-bool torture_law(torture_program_t *program, torture_dialect_t dialect);
+bool torture_make_well_formed(torture_program_t *program, torture_dialect_t dialect);
 
 /* Legacy streams exist always and cannot be renewed. */
 static inline uint32_t torture_device_of(uint32_t stream) { return stream / TORTURE_STREAMS_EACH; }

@@ -1,11 +1,11 @@
-/* The law: the rules that make a program well-formed. It walks the operations over a model of the program's blocks, streams,
+/* The rules that make a program well-formed. It walks the operations over a model of the program's blocks, streams,
  * captures and pools, which this header defines.
  *
- *   rules.c         blocks, uses, borrows, frees, streams, and the walk
- *   rules_graphs.c  captures, graphs and their pools
+ *   rules.c          blocks, uses, borrows, frees, streams, and the walk
+ *   rules_graphs.c   captures, graphs and their pools
  *   rules_threads.c  the order between threads */
-#ifndef STRATA_PROGRAMS_LAW_H
-#define STRATA_PROGRAMS_LAW_H
+#ifndef STRATA_PROGRAMS_RULES_H
+#define STRATA_PROGRAMS_RULES_H
 
 #include "programs/program.h"
 
@@ -57,7 +57,7 @@ typedef struct graph_use {
     bool write;
 } graph_use_t;
 
-typedef struct law {
+typedef struct rules {
     torture_program_t *program;
     torture_dialect_t dialect;
     block_state_t *blocks; /* program->blocks of them */
@@ -67,58 +67,58 @@ typedef struct law {
     torture_streams_t captures; /* all captured streams */
     graph_use_t *uses;
     uint32_t use_count, use_room;
-    torture_duty_t duty; /* of the current operation */
+    torture_needs_t needs; /* of the current operation */
     bool failed; /* host memory is exhausted */
-} law_t;
+} rules_t;
 
 static inline torture_streams_t torture_bit(uint32_t stream) { return stream < TORTURE_STREAMS ? UINT32_C(1) << stream : 0; }
 
 /* ---- accesses ---- */
 
 /* Returns the streams that a new access must wait for. Concurrent reads need no order, but all other accesses do. */
-torture_streams_t law_waits(const access_state_t *at, uint32_t stream, bool write);
+torture_streams_t rules_waits(const access_state_t *at, uint32_t stream, bool write);
 /* Adds an access that waits for those streams. */
-void law_access(access_state_t *at, uint32_t owner, uint32_t stream, bool write);
+void rules_access(access_state_t *at, uint32_t owner, uint32_t stream, bool write);
 /* Removes streams that the host has waited for. */
-void law_host_has_seen(access_state_t *at, torture_streams_t streams);
+void rules_host_waited(access_state_t *at, torture_streams_t streams);
 /* Replaces a stream by its successor, which has waited for it. */
-void law_hand_over(access_state_t *at, torture_streams_t self, torture_streams_t successor);
+void rules_replace_stream(access_state_t *at, torture_streams_t self, torture_streams_t successor);
 
 /* Record that the current operation affects a block, a graph or a pool. */
-void law_touch(law_t *law, uint32_t block);
-void law_touch_graph(law_t *law, uint32_t graph);
-void law_touch_pool(law_t *law, uint32_t pool);
+void rules_touch(rules_t *rules, uint32_t block);
+void rules_touch_graph(rules_t *rules, uint32_t graph);
+void rules_touch_pool(rules_t *rules, uint32_t pool);
 
 /* ---- captures ---- */
 
 /* Returns the graph for which a stream is captured, or NULL. */
-graph_state_t *law_capture(law_t *law, uint32_t stream);
+graph_state_t *rules_capture(rules_t *rules, uint32_t stream);
 /* Returns true if the stream may wait for the others. They must all be in its capture, or none of them may be captured. */
-bool law_may_wait(const law_t *law, uint32_t stream, torture_streams_t others);
+bool rules_may_wait(const rules_t *rules, uint32_t stream, torture_streams_t others);
 /* Returns true if the stream is captured or a pool is begun for it. */
-bool law_is_named(const law_t *law, uint32_t stream);
+bool rules_is_named(const rules_t *rules, uint32_t stream);
 /* Sets the pool that serves a request, from 1, or 0. Returns false if the request would be refused. */
-bool law_route(const law_t *law, uint8_t place, uint8_t stream, uint8_t *pool);
+bool rules_route(const rules_t *rules, uint8_t place, uint8_t stream, uint8_t *pool);
 /* If the stream is captured, makes the capture's pool an owner of a block from outside the pool. Returns false if the capture
  * has no pool. */
-bool law_own(law_t *law, block_state_t *block, uint32_t stream);
+bool rules_own(rules_t *rules, block_state_t *block, uint32_t stream);
 /* Records that captured work of a graph uses a block. */
-void law_use(law_t *law, uint32_t graph, uint32_t block, bool write);
+void rules_use(rules_t *rules, uint32_t graph, uint32_t block, bool write);
 /* Records the last free of a block. Graphs that use the block and do not own it must not be launched any more. */
-void law_lose(law_t *law, uint32_t block);
+void rules_freed(rules_t *rules, uint32_t block);
 
-bool law_order(law_t *law, torture_op_t *op);
-bool law_pool_begin(law_t *law, torture_op_t *op);
-bool law_begin_capture(law_t *law, torture_op_t *op);
-bool law_end_capture(law_t *law, torture_op_t *op);
-bool law_pool_end(law_t *law, torture_op_t *op);
-bool law_pool_remove(law_t *law, torture_op_t *op);
-bool law_launch(law_t *law, torture_op_t *op);
-bool law_destroy(law_t *law, torture_op_t *op);
+bool rules_order(rules_t *rules, torture_op_t *op);
+bool rules_pool_begin(rules_t *rules, torture_op_t *op);
+bool rules_begin_capture(rules_t *rules, torture_op_t *op);
+bool rules_end_capture(rules_t *rules, torture_op_t *op);
+bool rules_pool_end(rules_t *rules, torture_op_t *op);
+bool rules_pool_remove(rules_t *rules, torture_op_t *op);
+bool rules_launch(rules_t *rules, torture_op_t *op);
+bool rules_destroy(rules_t *rules, torture_op_t *op);
 
 /* ---- threads (rules_threads.c) ---- */
 
-/* Computes torture_duty_t.need of all operations. Returns false if host memory is exhausted. */
-bool law_threads(torture_program_t *program);
+/* Computes torture_needs_t.need of all operations. Returns false if host memory is exhausted. */
+bool rules_threads(torture_program_t *program);
 
 #endif

@@ -4,56 +4,56 @@
 #include "platform/host/host_memory.h"
 #include "programs/rules.h"
 
-graph_state_t *law_capture(law_t *law, uint32_t stream) {
-    uint8_t graph = stream < TORTURE_STREAMS ? law->captured[stream] : 0;
-    return graph ? &law->graphs[graph - 1] : NULL;
+graph_state_t *rules_capture(rules_t *rules, uint32_t stream) {
+    uint8_t graph = stream < TORTURE_STREAMS ? rules->captured[stream] : 0;
+    return graph ? &rules->graphs[graph - 1] : NULL;
 }
 
-bool law_may_wait(const law_t *law, uint32_t stream, torture_streams_t others) {
-    uint8_t graph = stream < TORTURE_STREAMS ? law->captured[stream] : 0;
-    if (!graph) return (others & law->captures) == 0;
+bool rules_may_wait(const rules_t *rules, uint32_t stream, torture_streams_t others) {
+    uint8_t graph = stream < TORTURE_STREAMS ? rules->captured[stream] : 0;
+    if (!graph) return (others & rules->captures) == 0;
     for (uint32_t s = 0; s < TORTURE_STREAMS; s++)
-        if ((others & torture_bit(s)) && law->captured[s] != graph) return false;
+        if ((others & torture_bit(s)) && rules->captured[s] != graph) return false;
     return true;
 }
 
 /* Returns the pool that is begun for a stream in this place, or in any if `place` is NULL. The number is from 1, or 0 if there
  * is none. */
-static uint8_t begun_for(const law_t *law, uint32_t stream, const uint8_t *place) {
+static uint8_t begun_for(const rules_t *rules, uint32_t stream, const uint8_t *place) {
     for (uint8_t p = 0; p < STRATA_TORTURE_POOLS; p++) {
-        const pool_state_t *pool = &law->pools[p];
+        const pool_state_t *pool = &rules->pools[p];
         if (pool->open && pool->stream == stream && (!place || pool->place == *place)) return (uint8_t)(p + 1);
     }
     return 0;
 }
 
-bool law_route(const law_t *law, uint8_t place, uint8_t stream, uint8_t *pool) {
-    const uint8_t captured = law->captured[stream];
-    *pool = begun_for(law, stream, &place);
+bool rules_route(const rules_t *rules, uint8_t place, uint8_t stream, uint8_t *pool) {
+    const uint8_t captured = rules->captured[stream];
+    *pool = begun_for(rules, stream, &place);
     if (*pool || !captured) return true;
-    *pool = law->graphs[captured - 1].pool;
-    return *pool && law->pools[*pool - 1].place == place;
+    *pool = rules->graphs[captured - 1].pool;
+    return *pool && rules->pools[*pool - 1].place == place;
 }
 
-bool law_is_named(const law_t *law, uint32_t stream) { return law->captured[stream] || begun_for(law, stream, NULL); }
+bool rules_is_named(const rules_t *rules, uint32_t stream) { return rules->captured[stream] || begun_for(rules, stream, NULL); }
 
-bool law_own(law_t *law, block_state_t *block, uint32_t stream) {
-    const graph_state_t *graph = law_capture(law, stream);
+bool rules_own(rules_t *rules, block_state_t *block, uint32_t stream) {
+    const graph_state_t *graph = rules_capture(rules, stream);
     if (!graph) return true;
     if (graph->pool && graph->pool != block->pool && block->size) block->owned |= UINT32_C(1) << (graph->pool - 1);
     return graph->pool != 0;
 }
 
-void law_use(law_t *law, uint32_t graph, uint32_t block, bool write) {
-    if (law->use_count == law->use_room) {
-        uint32_t room = law->use_room ? 2 * law->use_room : 64;
-        graph_use_t *more = strata_host_resize(law->uses, room, sizeof *more);
-        law->failed |= !more;
+void rules_use(rules_t *rules, uint32_t graph, uint32_t block, bool write) {
+    if (rules->use_count == rules->use_room) {
+        uint32_t room = rules->use_room ? 2 * rules->use_room : 64;
+        graph_use_t *more = strata_host_resize(rules->uses, room, sizeof *more);
+        rules->failed |= !more;
         if (!more) return;
-        law->uses = more;
-        law->use_room = room;
+        rules->uses = more;
+        rules->use_room = room;
     }
-    law->uses[law->use_count++] = (graph_use_t){.graph = (uint8_t)graph, .block = block, .write = write};
+    rules->uses[rules->use_count++] = (graph_use_t){.graph = (uint8_t)graph, .block = block, .write = write};
 }
 
 /* Returns true if the program may free the block without harm to the graph, because the graph's pool serves or owns it. */
@@ -61,10 +61,10 @@ static bool keeps(const graph_state_t *graph, const block_state_t *block) {
     return graph->pool && (block->pool == graph->pool || (block->owned >> (graph->pool - 1) & 1u));
 }
 
-void law_lose(law_t *law, uint32_t block) {
-    for (uint32_t i = 0; i < law->use_count; i++) {
-        graph_state_t *graph = &law->graphs[law->uses[i].graph];
-        if (law->uses[i].block == block && !keeps(graph, &law->blocks[block])) graph->lost = true;
+void rules_freed(rules_t *rules, uint32_t block) {
+    for (uint32_t i = 0; i < rules->use_count; i++) {
+        graph_state_t *graph = &rules->graphs[rules->uses[i].graph];
+        if (rules->uses[i].block == block && !keeps(graph, &rules->blocks[block])) graph->lost = true;
     }
 }
 
@@ -77,39 +77,41 @@ static bool knows(const block_state_t *block, torture_streams_t stream) {
 }
 
 /* Orders a change of the stream with all operations that use the stream, and with the frees of blocks that it used. */
-static void turn(law_t *law, uint32_t stream) {
-    law->duty.turns |= torture_bit(stream);
-    for (uint32_t i = 0; i < law->program->blocks; i++)
-        if ((law->blocks[i].live || law->blocks[i].kept) && knows(&law->blocks[i], torture_bit(stream))) law_touch(law, i);
+static void turn(rules_t *rules, uint32_t stream) {
+    rules->needs.turns |= torture_bit(stream);
+    for (uint32_t i = 0; i < rules->program->blocks; i++)
+        if ((rules->blocks[i].live || rules->blocks[i].kept) && knows(&rules->blocks[i], torture_bit(stream)))
+            rules_touch(rules, i);
 }
 
-static void enter(law_t *law, uint32_t stream, uint32_t graph) {
-    turn(law, stream);
-    law->captured[stream] = (uint8_t)(graph + 1);
-    law->captures |= torture_bit(stream);
-    law->graphs[graph].members |= torture_bit(stream);
+static void enter(rules_t *rules, uint32_t stream, uint32_t graph) {
+    turn(rules, stream);
+    rules->captured[stream] = (uint8_t)(graph + 1);
+    rules->captures |= torture_bit(stream);
+    rules->graphs[graph].members |= torture_bit(stream);
 }
 
-static void leave_all(law_t *law, uint32_t graph) {
+static void leave_all(rules_t *rules, uint32_t graph) {
     for (uint32_t s = 0; s < TORTURE_STREAMS; s++) {
-        if (law->captured[s] != graph + 1) continue;
-        turn(law, s);
-        law->captured[s] = 0;
-        law->captures &= ~torture_bit(s);
+        if (rules->captured[s] != graph + 1) continue;
+        turn(rules, s);
+        rules->captured[s] = 0;
+        rules->captures &= ~torture_bit(s);
     }
 }
 
 /* Returns true if a stream that is not captured may join the capture of another by waiting for it. */
-static bool may_join(const law_t *law, uint32_t stream, uint32_t other) {
-    return torture_is_capturable(stream) && torture_device_of(stream) == torture_device_of(other) && !begun_for(law, stream, NULL);
+static bool may_join(const rules_t *rules, uint32_t stream, uint32_t other) {
+    return torture_is_capturable(stream) && torture_device_of(stream) == torture_device_of(other) &&
+           !begun_for(rules, stream, NULL);
 }
 
-bool law_order(law_t *law, torture_op_t *op) {
+bool rules_order(rules_t *rules, torture_op_t *op) {
     if (op->stream == op->other) return false;
-    law->duty.waits = torture_bit(op->other);
-    if (law_may_wait(law, op->stream, law->duty.waits)) return true;
-    if (law->captured[op->stream] || !may_join(law, op->stream, op->other)) return false;
-    enter(law, op->stream, law->captured[op->other] - 1u);
+    rules->needs.waits = torture_bit(op->other);
+    if (rules_may_wait(rules, op->stream, rules->needs.waits)) return true;
+    if (rules->captured[op->stream] || !may_join(rules, op->stream, op->other)) return false;
+    enter(rules, op->stream, rules->captured[op->other] - 1u);
     return true;
 }
 
@@ -118,22 +120,22 @@ bool law_order(law_t *law, torture_op_t *op) {
 /* Live blocks hold a pool too, but they do not count here, because their requests may have been refused. */
 static bool is_alive(const pool_state_t *pool) { return pool->holds || pool->graphs; }
 
-static bool is_served(const law_t *law, uint8_t place) {
+static bool is_served(const rules_t *rules, uint8_t place) {
     if (place >= STRATA_TORTURE_PINNED) return false;
-    return (law->dialect & (place < STRATA_TORTURE_MANAGED ? TORTURE_GRAPHS_GPU : TORTURE_GRAPHS_MANAGED)) != 0;
+    return (rules->dialect & (place < STRATA_TORTURE_MANAGED ? TORTURE_GRAPHS_GPU : TORTURE_GRAPHS_MANAGED)) != 0;
 }
 
 /* Returns true if the stream began a capture that has no pool yet. The capture then gets this pool. */
-static bool adopts(law_t *law, const torture_op_t *op) {
-    const graph_state_t *graph = law_capture(law, op->stream);
+static bool adopts(rules_t *rules, const torture_op_t *op) {
+    const graph_state_t *graph = rules_capture(rules, op->stream);
     return graph && !graph->pool && graph->origin == op->stream;
 }
 
-bool law_pool_begin(law_t *law, torture_op_t *op) {
-    pool_state_t *pool = &law->pools[op->pool];
-    if (op->stream >= TORTURE_STREAMS || !torture_is_capturable(op->stream) || !is_served(law, op->place)) return false;
+bool rules_pool_begin(rules_t *rules, torture_op_t *op) {
+    pool_state_t *pool = &rules->pools[op->pool];
+    if (op->stream >= TORTURE_STREAMS || !torture_is_capturable(op->stream) || !is_served(rules, op->place)) return false;
     op->place = (uint8_t)((op->place & ~1u) + torture_device_of(op->stream));
-    if (begun_for(law, op->stream, NULL) || (law->captured[op->stream] && !adopts(law, op))) return false;
+    if (begun_for(rules, op->stream, NULL) || (rules->captured[op->stream] && !adopts(rules, op))) return false;
     if (pool->made && (pool->open || pool->place != op->place || !is_alive(pool))) return false;
     *pool = (pool_state_t){.made = true,
                            .open = true,
@@ -142,85 +144,85 @@ bool law_pool_begin(law_t *law, torture_op_t *op) {
                            .holds = pool->holds + 1,
                            .graphs = pool->graphs,
                            .order = pool->order};
-    law->duty.pool = (uint8_t)(op->pool + 1);
-    if (law->captured[op->stream]) {
-        law_capture(law, op->stream)->pool = (uint8_t)(op->pool + 1);
+    rules->needs.pool = (uint8_t)(op->pool + 1);
+    if (rules->captured[op->stream]) {
+        rules_capture(rules, op->stream)->pool = (uint8_t)(op->pool + 1);
         pool->captured = true;
         pool->graphs++;
     }
-    turn(law, op->stream);
-    law_touch_pool(law, op->pool);
+    turn(rules, op->stream);
+    rules_touch_pool(rules, op->pool);
     return true;
 }
 
 /* If the pool has no holder any more, frees the blocks that it owned. */
-static void settle(law_t *law, uint32_t number) {
-    const pool_state_t *pool = &law->pools[number];
+static void settle(rules_t *rules, uint32_t number) {
+    const pool_state_t *pool = &rules->pools[number];
     if (pool->open || pool->holds || pool->graphs) return;
-    law->duty.ends = (uint8_t)(number + 1);
-    for (uint32_t i = 0; i < law->program->blocks; i++) {
-        block_state_t *block = &law->blocks[i];
+    rules->needs.ends = (uint8_t)(number + 1);
+    for (uint32_t i = 0; i < rules->program->blocks; i++) {
+        block_state_t *block = &rules->blocks[i];
         if (!(block->owned >> number & 1u)) continue;
-        law_touch(law, i);
+        rules_touch(rules, i);
         block->owned &= ~(UINT32_C(1) << number);
         block->kept = block->kept && block->owned;
     }
 }
 
 /* Returns true if an unfinished capture uses the pool. */
-static bool is_capturing(const law_t *law, uint32_t number) {
+static bool is_capturing(const rules_t *rules, uint32_t number) {
     for (uint32_t g = 0; g < STRATA_TORTURE_GRAPHS; g++)
-        if (law->graphs[g].life == GRAPH_CAPTURING && law->graphs[g].pool == number + 1) return true;
+        if (rules->graphs[g].life == GRAPH_CAPTURING && rules->graphs[g].pool == number + 1) return true;
     return false;
 }
 
-bool law_pool_end(law_t *law, torture_op_t *op) {
-    pool_state_t *pool = &law->pools[op->pool];
-    if (!pool->open || is_capturing(law, op->pool)) return false;
+bool rules_pool_end(rules_t *rules, torture_op_t *op) {
+    pool_state_t *pool = &rules->pools[op->pool];
+    if (!pool->open || is_capturing(rules, op->pool)) return false;
     pool->open = false;
-    turn(law, pool->stream);
-    law_touch_pool(law, op->pool);
-    settle(law, op->pool);
+    turn(rules, pool->stream);
+    rules_touch_pool(rules, op->pool);
+    settle(rules, op->pool);
     return true;
 }
 
-bool law_pool_remove(law_t *law, torture_op_t *op) {
-    pool_state_t *pool = &law->pools[op->pool];
+bool rules_pool_remove(rules_t *rules, torture_op_t *op) {
+    pool_state_t *pool = &rules->pools[op->pool];
     if (pool->holds <= (pool->open ? 1u : 0u)) return false;
     pool->holds--;
-    law_touch_pool(law, op->pool);
-    settle(law, op->pool);
+    rules_touch_pool(rules, op->pool);
+    settle(rules, op->pool);
     return true;
 }
 
 /* ---- graphs ---- */
 
 /* A capture has no pool, or is the only one for the current begin of its pool. */
-bool law_begin_capture(law_t *law, torture_op_t *op) {
-    graph_state_t *graph = &law->graphs[op->graph];
-    bool served = law->dialect & (TORTURE_GRAPHS_GPU | TORTURE_GRAPHS_MANAGED);
+bool rules_begin_capture(rules_t *rules, torture_op_t *op) {
+    graph_state_t *graph = &rules->graphs[op->graph];
+    bool served = rules->dialect & (TORTURE_GRAPHS_GPU | TORTURE_GRAPHS_MANAGED);
     if (!served || graph->life != GRAPH_NONE || op->stream >= TORTURE_STREAMS || !torture_is_capturable(op->stream)) return false;
-    if (law->captured[op->stream]) return false;
-    uint8_t pool = begun_for(law, op->stream, NULL);
-    if (!pool && (!(law->dialect & TORTURE_CAPTURES_UNSAID) || law->program->threads > 1)) return false;
-    if (pool && law->pools[pool - 1].captured) return false;
-    law->duty.pool = pool;
+    if (rules->captured[op->stream]) return false;
+    uint8_t pool = begun_for(rules, op->stream, NULL);
+    if (!pool && (!(rules->dialect & TORTURE_CAPTURES_UNSAID) || rules->program->threads > 1)) return false;
+    if (pool && rules->pools[pool - 1].captured) return false;
+    rules->needs.pool = pool;
     *graph = (graph_state_t){.life = GRAPH_CAPTURING, .origin = op->stream, .pool = pool};
-    if (pool) law->pools[pool - 1].graphs++, law->pools[pool - 1].captured = true;
-    enter(law, op->stream, op->graph);
-    law_touch_graph(law, op->graph);
-    if (pool) law_touch_pool(law, pool - 1u);
+    if (pool) rules->pools[pool - 1].graphs++, rules->pools[pool - 1].captured = true;
+    enter(rules, op->stream, op->graph);
+    rules_touch_graph(rules, op->graph);
+    if (pool) rules_touch_pool(rules, pool - 1u);
     return true;
 }
 
-bool law_end_capture(law_t *law, torture_op_t *op) {
-    graph_state_t *graph = &law->graphs[op->graph];
+bool rules_end_capture(rules_t *rules, torture_op_t *op) {
+    graph_state_t *graph = &rules->graphs[op->graph];
     if (graph->life != GRAPH_CAPTURING) return false;
     op->stream = graph->origin;
-    law->duty.waits = graph->members & ~torture_bit(graph->origin);
-    law_touch_graph(law, op->graph);
-    if (graph->pool) law_touch_pool(law, graph->pool - 1u);
-    leave_all(law, op->graph);
+    rules->needs.waits = graph->members & ~torture_bit(graph->origin);
+    rules_touch_graph(rules, op->graph);
+    if (graph->pool) rules_touch_pool(rules, graph->pool - 1u);
+    leave_all(rules, op->graph);
     graph->life = GRAPH_READY;
     return true;
 }
@@ -228,66 +230,66 @@ bool law_end_capture(law_t *law, torture_op_t *op) {
 static bool is_there(const block_state_t *block) { return block->live || block->kept; }
 
 /* Returns the streams that a launch must wait for: those with work on the pool or on the blocks that the graph uses. */
-static torture_streams_t waits_of(law_t *law, const torture_op_t *op) {
-    const graph_state_t *graph = &law->graphs[op->graph];
-    torture_streams_t waits = graph->pool ? law_waits(&law->pools[graph->pool - 1].order, op->stream, true) : 0;
-    for (uint32_t i = 0; i < law->use_count; i++) {
-        const graph_use_t *use = &law->uses[i];
-        const block_state_t *block = &law->blocks[use->block];
-        if (use->graph == op->graph && is_there(block)) waits |= law_waits(&block->outside, op->stream, use->write);
+static torture_streams_t waits_of(rules_t *rules, const torture_op_t *op) {
+    const graph_state_t *graph = &rules->graphs[op->graph];
+    torture_streams_t waits = graph->pool ? rules_waits(&rules->pools[graph->pool - 1].order, op->stream, true) : 0;
+    for (uint32_t i = 0; i < rules->use_count; i++) {
+        const graph_use_t *use = &rules->uses[i];
+        const block_state_t *block = &rules->blocks[use->block];
+        if (use->graph == op->graph && is_there(block)) waits |= rules_waits(&block->outside, op->stream, use->write);
     }
     return waits;
 }
 
-static void use_again(law_t *law, const torture_op_t *op) {
-    for (uint32_t i = 0; i < law->use_count; i++) {
-        const graph_use_t *use = &law->uses[i];
-        block_state_t *block = &law->blocks[use->block];
+static void use_again(rules_t *rules, const torture_op_t *op) {
+    for (uint32_t i = 0; i < rules->use_count; i++) {
+        const graph_use_t *use = &rules->uses[i];
+        block_state_t *block = &rules->blocks[use->block];
         if (use->graph != op->graph || !is_there(block)) continue;
-        law_touch(law, use->block);
-        law_access(&block->outside, block->owner, op->stream, use->write);
+        rules_touch(rules, use->block);
+        rules_access(&block->outside, block->owner, op->stream, use->write);
         block->told &= ~torture_bit(op->stream);
     }
 }
 
 /* Counts the launch as a write of all blocks of the pool, because they may overlap the memory that the graph uses. */
-static void use_whole_pool(law_t *law, uint8_t pool, uint32_t stream) {
-    for (uint32_t i = 0; i < law->program->blocks && pool; i++) {
-        block_state_t *block = &law->blocks[i];
+static void use_whole_pool(rules_t *rules, uint8_t pool, uint32_t stream) {
+    for (uint32_t i = 0; i < rules->program->blocks && pool; i++) {
+        block_state_t *block = &rules->blocks[i];
         if (!block->live || block->pool != pool) continue;
-        law_touch(law, i);
-        law_access(&block->outside, block->owner, stream, true);
+        rules_touch(rules, i);
+        rules_access(&block->outside, block->owner, stream, true);
         block->told &= ~torture_bit(stream);
     }
-    if (pool) law_access(&law->pools[pool - 1].order, STRATA_TORTURE_NO_STREAM, stream, true);
+    if (pool) rules_access(&rules->pools[pool - 1].order, STRATA_TORTURE_NO_STREAM, stream, true);
 }
 
-bool law_launch(law_t *law, torture_op_t *op) {
-    graph_state_t *graph = &law->graphs[op->graph];
-    if (graph->life != GRAPH_READY || graph->lost || op->stream >= TORTURE_STREAMS || law->captured[op->stream]) return false;
+bool rules_launch(rules_t *rules, torture_op_t *op) {
+    graph_state_t *graph = &rules->graphs[op->graph];
+    if (graph->life != GRAPH_READY || graph->lost || op->stream >= TORTURE_STREAMS || rules->captured[op->stream]) return false;
     if (torture_device_of(op->stream) != torture_device_of(graph->origin)) return false;
-    law->duty.waits = waits_of(law, op);
-    if (!law_may_wait(law, op->stream, law->duty.waits)) return false;
-    law->duty.pool = graph->pool;
-    law_touch_graph(law, op->graph);
-    if (graph->pool) law_touch_pool(law, graph->pool - 1u);
-    use_again(law, op);
-    use_whole_pool(law, graph->pool, op->stream);
+    rules->needs.waits = waits_of(rules, op);
+    if (!rules_may_wait(rules, op->stream, rules->needs.waits)) return false;
+    rules->needs.pool = graph->pool;
+    rules_touch_graph(rules, op->graph);
+    if (graph->pool) rules_touch_pool(rules, graph->pool - 1u);
+    use_again(rules, op);
+    use_whole_pool(rules, graph->pool, op->stream);
     graph->running |= torture_bit(op->stream);
     return true;
 }
 
 /* Waits for the graph's launches first. The driver reports the end of a graph after its launches, but a simulated device
  * reports it at once. */
-bool law_destroy(law_t *law, torture_op_t *op) {
-    graph_state_t *graph = &law->graphs[op->graph];
-    if (graph->life != GRAPH_READY || (graph->running & law->captures)) return false;
-    law->duty.syncs = graph->running;
-    law_touch_graph(law, op->graph);
+bool rules_destroy(rules_t *rules, torture_op_t *op) {
+    graph_state_t *graph = &rules->graphs[op->graph];
+    if (graph->life != GRAPH_READY || (graph->running & rules->captures)) return false;
+    rules->needs.syncs = graph->running;
+    rules_touch_graph(rules, op->graph);
     graph->life = GRAPH_GONE;
     if (!graph->pool) return true;
-    law_touch_pool(law, graph->pool - 1u);
-    law->pools[graph->pool - 1].graphs--;
-    settle(law, graph->pool - 1u);
+    rules_touch_pool(rules, graph->pool - 1u);
+    rules->pools[graph->pool - 1].graphs--;
+    settle(rules, graph->pool - 1u);
     return true;
 }

@@ -15,48 +15,49 @@ typedef struct order_state {
     uint32_t used[TORTURE_STREAMS][TORTURE_THREADS], freed[TORTURE_STREAMS][TORTURE_THREADS];
 } order_state_t;
 
-static void be_after(torture_duty_t *duty, const place_in_thread_t *before) {
-    if (duty->need[before->thread] < before->number) duty->need[before->thread] = before->number;
+static void be_after(torture_needs_t *needs, const place_in_thread_t *before) {
+    if (needs->need[before->thread] < before->number) needs->need[before->thread] = before->number;
 }
 
-static void be_after_touches(order_state_t *state, const torture_program_t *program, torture_duty_t *duty, place_in_thread_t self) {
-    for (uint32_t i = 0; i < duty->touched; i++) {
-        place_in_thread_t *last = &state->touched[program->touched[duty->touches + i]];
+static void be_after_touches(order_state_t *state, const torture_program_t *program, torture_needs_t *needs,
+                             place_in_thread_t self) {
+    for (uint32_t i = 0; i < needs->touched; i++) {
+        place_in_thread_t *last = &state->touched[program->touched[needs->touches + i]];
         if (last->thread == self.thread && last->number == self.number) continue; /* the operation names it twice */
-        be_after(duty, last);
+        be_after(needs, last);
         *last = self;
     }
 }
 
 /* Orders a change of the stream after all earlier operations that use it. A change of its capture also follows the frees of
  * blocks that it had borrowed. */
-static void take_turn(order_state_t *state, torture_duty_t *duty, uint32_t stream, place_in_thread_t self, bool captures) {
+static void take_turn(order_state_t *state, torture_needs_t *needs, uint32_t stream, place_in_thread_t self, bool captures) {
     for (uint8_t t = 0; t < TORTURE_THREADS; t++) {
         uint32_t used = state->used[stream][t];
         if (captures && state->freed[stream][t] > used) used = state->freed[stream][t];
         if (t == self.thread && used == self.number) used--;
-        be_after(duty, &(place_in_thread_t){.thread = t, .number = used});
+        be_after(needs, &(place_in_thread_t){.thread = t, .number = used});
     }
     state->turned[stream] = self;
 }
 
 static void order_op(order_state_t *state, const torture_program_t *program, uint32_t number) {
     const torture_op_t *op = &program->ops[number];
-    torture_duty_t *duty = &program->duties[number];
+    torture_needs_t *needs = &program->all_needs[number];
     place_in_thread_t self = {.thread = op->thread, .number = ++state->done[op->thread]};
-    be_after_touches(state, program, duty, self);
+    be_after_touches(state, program, needs, self);
     for (uint32_t s = 0; s < TORTURE_STREAMS; s++) {
-        if (!(duty->uses & torture_bit(s))) continue;
-        be_after(duty, &state->turned[s]);
+        if (!(needs->uses & torture_bit(s))) continue;
+        be_after(needs, &state->turned[s]);
         state->used[s][op->thread] = self.number;
     }
     for (uint32_t s = 0; s < TORTURE_STREAMS; s++)
-        if (duty->turns & torture_bit(s)) take_turn(state, duty, s, self, op->kind != STRATA_TORTURE_RENEW);
+        if (needs->turns & torture_bit(s)) take_turn(state, needs, s, self, op->kind != STRATA_TORTURE_RENEW);
     for (uint32_t s = 0; s < TORTURE_STREAMS; s++)
-        if (duty->lent & torture_bit(s)) state->freed[s][op->thread] = self.number;
+        if (needs->lent & torture_bit(s)) state->freed[s][op->thread] = self.number;
 }
 
-bool law_threads(torture_program_t *program) {
+bool rules_threads(torture_program_t *program) {
     order_state_t state = {.done = {0}};
     state.touched = strata_host_new(TORTURE_FIRST_BLOCK + program->blocks, sizeof *state.touched);
     for (uint32_t i = 0; i < program->count && state.touched; i++) order_op(&state, program, i);

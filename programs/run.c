@@ -59,7 +59,7 @@ static strata_status_t run(const strata_torture_program_t *given, torture_progra
     strata_strategy_t *strategy = NULL;
     torture_dialect_t dialect = TORTURE_FREE_COVERS;
     strata_status_t status = torture_load(&request, &strategy, &dialect);
-    if (status == STRATA_OK && !(copy(given, program) && torture_law(program, dialect))) status = STRATA_E_HOST_MEMORY;
+    if (status == STRATA_OK && !(copy(given, program) && torture_make_well_formed(program, dialect))) status = STRATA_E_HOST_MEMORY;
     if (status == STRATA_OK) torture_play(program, strategy, given->may_refuse, given->mode, verdict);
     strata_strategy_delete(strategy);
     return status;

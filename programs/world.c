@@ -12,7 +12,7 @@
 
 /* ---- the verdict ---- */
 
-void torture_wrong(torture_world_t *w, torture_fault_t fault, int detail, const char *format, ...) {
+void torture_fail(torture_world_t *w, torture_fault_t fault, int detail, const char *format, ...) {
     va_list arguments;
     va_start(arguments, format);
     pthread_mutex_lock(&w->lock);
@@ -46,14 +46,14 @@ void torture_look_for_hazards(torture_world_t *w) {
     if (hazards == 0) return;
     int kind = 0;
     while (kind < STRATA_HAZARDS && strata_checker_hazards_of(w->checker, (strata_hazard_t)kind) == 0) kind++;
-    torture_wrong(w, TORTURE_FAULT_HAZARD, kind, "%s", strata_checker_report(w->checker, 0));
+    torture_fail(w, TORTURE_FAULT_HAZARD, kind, "%s", strata_checker_report(w->checker, 0));
     w->verdict.hazards = hazards;
 }
 
 bool torture_answered(torture_world_t *w, strata_status_t status, const char *call) {
     if (status == STRATA_OK) return true;
-    torture_wrong(w, TORTURE_FAULT_CALL, (int)status, "%s returned %s: %s", call, strata_status_name(status),
-                  strata_last_error()->text);
+    torture_fail(w, TORTURE_FAULT_CALL, (int)status, "%s returned %s: %s", call, strata_status_name(status),
+                 strata_last_error()->text);
     return false;
 }
 
@@ -85,7 +85,7 @@ static uint8_t *bytes_of(torture_world_t *w, const torture_block_t *b) {
     if (b->block.size == 0) return NULL;
     uint8_t *bytes = strata_device_host_view(device_of_place(w, b->place), (uintptr_t)b->block.ptr, b->block.size);
     if (!bytes)
-        torture_wrong(w, TORTURE_FAULT_CONTENTS, 0, "the memory of a live block of %zu bytes no longer exists", b->block.size);
+        torture_fail(w, TORTURE_FAULT_CONTENTS, 0, "the memory of a live block of %zu bytes no longer exists", b->block.size);
     return bytes;
 }
 
@@ -110,8 +110,8 @@ static void expect_marks(torture_world_t *w, const torture_block_t *b) {
     if (!bytes) return;
     for (size_t i = 0; i < b->block.size; i = next_mark(b, i)) {
         if (bytes[i] == b->mark) continue;
-        torture_wrong(w, TORTURE_FAULT_CONTENTS, 0, "byte %zu of a block of %zu bytes is %u, not %u", i, b->block.size, bytes[i],
-                      b->mark);
+        torture_fail(w, TORTURE_FAULT_CONTENTS, 0, "byte %zu of a block of %zu bytes is %u, not %u", i, b->block.size, bytes[i],
+                     b->mark);
         return;
     }
 }
@@ -120,7 +120,7 @@ static void expect_zeros(torture_world_t *w, const torture_block_t *b, size_t si
     const uint8_t *bytes = bytes_of(w, b);
     /* The first byte is 0, and each byte equals the one before it. */
     if (bytes && (bytes[0] || memcmp(bytes, bytes + 1, size - 1) != 0))
-        torture_wrong(w, TORTURE_FAULT_CONTENTS, 1, "%zu requested bytes are not zeroed", size);
+        torture_fail(w, TORTURE_FAULT_CONTENTS, 1, "%zu requested bytes are not zeroed", size);
 }
 
 /* ---- opening ---- */
@@ -147,7 +147,7 @@ void torture_world_open(torture_world_t *w, const strata_strategy_t *strategy, c
     w->block_count = setting->blocks ? setting->blocks : 64;
     w->blocks = strata_host_new(w->block_count, sizeof *w->blocks);
     if (!w->blocks) {
-        torture_wrong(w, TORTURE_FAULT_HOST, 0, "out of host memory for %u blocks", w->block_count);
+        torture_fail(w, TORTURE_FAULT_HOST, 0, "out of host memory for %u blocks", w->block_count);
         return;
     }
     strata_sim_options_t options = {
@@ -192,11 +192,11 @@ static void expect_shape(torture_world_t *w, const torture_block_t *b, const tor
     uint64_t alignment = b->place == STRATA_TORTURE_HOST ? 64 : 256;
     if (request->alignment > alignment) alignment = request->alignment;
     if (b->block.size < request->size || (request->size == 0) != (b->block.ptr == NULL))
-        torture_wrong(w, TORTURE_FAULT_SHAPE, 0, "%zu bytes at %s were served for a request of %" PRIu64, b->block.size,
-                      strata_pointer_text(b->block.ptr).text, request->size);
+        torture_fail(w, TORTURE_FAULT_SHAPE, 0, "%zu bytes at %s were served for a request of %" PRIu64, b->block.size,
+                     strata_pointer_text(b->block.ptr).text, request->size);
     if ((uintptr_t)b->block.ptr % alignment)
-        torture_wrong(w, TORTURE_FAULT_SHAPE, 1, "a block at %s is not aligned to %" PRIu64, strata_pointer_text(b->block.ptr).text,
-                      alignment);
+        torture_fail(w, TORTURE_FAULT_SHAPE, 1, "a block at %s is not aligned to %" PRIu64, strata_pointer_text(b->block.ptr).text,
+                     alignment);
 }
 
 static void tell_served(torture_world_t *w, const torture_block_t *b, strata_stream_t stream) {
@@ -394,7 +394,7 @@ static void count_row(const strata_snapshot_row_t *row, void *context) {
 }
 
 static void validate(torture_world_t *w) {
-    if (strata_validate(w->s) != STRATA_OK) torture_wrong(w, TORTURE_FAULT_VALIDATE, 0, "validate: %s", strata_last_error()->text);
+    if (strata_validate(w->s) != STRATA_OK) torture_fail(w, TORTURE_FAULT_VALIDATE, 0, "validate: %s", strata_last_error()->text);
 }
 
 void torture_look(torture_world_t *w, uint32_t place) {
@@ -411,10 +411,10 @@ void torture_look_at(torture_world_t *w, uint32_t block) {
     strata_block_t found = {0};
     if (!b || b->block.size == 0) return;
     if (torture_answered(w, strata_block_of(w->s, b->block.ptr, &found), "block_of") && found.ref != b->block.ref)
-        torture_wrong(w, TORTURE_FAULT_CALL, 100, "block_of returned another block");
+        torture_fail(w, TORTURE_FAULT_CALL, 100, "block_of returned another block");
     if (torture_answered(w, strata_base_pointer(w->s, (char *)b->block.ptr + b->block.size / 2, &found), "base_pointer") &&
         found.ref != b->block.ref)
-        torture_wrong(w, TORTURE_FAULT_CALL, 101, "base_pointer returned another block");
+        torture_fail(w, TORTURE_FAULT_CALL, 101, "base_pointer returned another block");
 }
 
 void torture_pass(torture_world_t *w, uint32_t us) {
@@ -438,7 +438,7 @@ static void expect_everything_back(torture_world_t *w, bool closed, const char *
         strata_sim_held(w->devices[i], &held);
         if (!closed) held = (strata_sim_held_t){.device_bytes = held.device_bytes};
         strata_sim_held_text(&held, text, sizeof text);
-        if (*text) torture_wrong(w, TORTURE_FAULT_LEFT, closed, "%s device %u lacks %s", when, i, text);
+        if (*text) torture_fail(w, TORTURE_FAULT_LEFT, closed, "%s device %u lacks %s", when, i, text);
     }
 }
 
@@ -446,7 +446,7 @@ static void close_facade(torture_world_t *w) {
     bool sound = !atomic_load(&w->failed);
     if (w->s) (void)torture_answered(w, strata_close(w->s, sound ? STRATA_CLOSE_WAIT : STRATA_CLOSE_FORCE, NULL, NULL), "close");
     if (w->checker && !strata_checker_complete(w->checker))
-        torture_wrong(w, TORTURE_FAULT_HOST, 0, "out of host memory for the checker's records");
+        torture_fail(w, TORTURE_FAULT_HOST, 0, "out of host memory for the checker's records");
     if (sound) torture_look_for_hazards(w);
 }
 

@@ -167,7 +167,7 @@ void torture_destroy(torture_world_t *w, uint32_t graph);
 void torture_keep(torture_world_t *w, uint32_t block, uint32_t owned);
 /* Reports to the checker the touched blocks that only this pool still owned. It must precede the call that drops its last
  * holder. */
-void torture_let_go(torture_world_t *w, uint32_t pool, const uint32_t *touched, uint32_t count);
+void torture_release_graph(torture_world_t *w, uint32_t pool, const uint32_t *touched, uint32_t count);
 /* Records a write of captured work, which happens at each launch. Returns false if the stream is not captured. */
 bool torture_note_written(torture_world_t *w, uint32_t stream, const torture_written_t *written);
 
@@ -180,6 +180,6 @@ void torture_look_for_hazards(torture_world_t *w);
 void torture_write_marks(torture_world_t *w, torture_block_t *b);
 
 /* Records a fault, if it is the first. */
-void torture_wrong(torture_world_t *w, torture_fault_t fault, int detail, const char *format, ...) STRATA_PRINTF(4, 5);
+void torture_fail(torture_world_t *w, torture_fault_t fault, int detail, const char *format, ...) STRATA_PRINTF(4, 5);
 
 #endif

@@ -63,7 +63,7 @@ static torture_block_t *block_of(torture_world_t *w, uint32_t touched) {
     return touched >= TORTURE_FIRST_BLOCK ? &w->blocks[touched - TORTURE_FIRST_BLOCK] : NULL;
 }
 
-void torture_let_go(torture_world_t *w, uint32_t pool, const uint32_t *touched, uint32_t count) {
+void torture_release_graph(torture_world_t *w, uint32_t pool, const uint32_t *touched, uint32_t count) {
     uint32_t owner = UINT32_C(1) << pool;
     for (uint32_t i = 0; i < count && !is_over(w); i++) {
         torture_block_t *b = block_of(w, touched[i]);
@@ -105,7 +105,7 @@ bool torture_note_written(torture_world_t *w, uint32_t stream, const torture_wri
     if (g->count == g->room) {
         uint32_t room = g->room ? 2 * g->room : 16;
         torture_written_t *more = strata_host_resize(g->written, room, sizeof *more);
-        if (!more) torture_wrong(w, TORTURE_FAULT_HOST, 0, "out of host memory for the writes of a graph");
+        if (!more) torture_fail(w, TORTURE_FAULT_HOST, 0, "out of host memory for the writes of a graph");
         if (!more) return true;
         g->written = more;
         g->room = room;

@@ -8,7 +8,7 @@
 #include "platform/host/host_memory.h"
 
 /* Records are bounded everywhere else, far below this maximum. */
-enum { PIECE = 16384, MOST = 1 << 30 };
+enum { PIECE = 16384, LIMIT = 1 << 30 };
 
 typedef struct piece {
     struct piece *next;
@@ -36,8 +36,8 @@ static piece_t *grow(strata_arena_t *arena, uint64_t bytes) {
 
 void *strata_arena_take(strata_arena_t *arena, size_t count, size_t size) {
     uint64_t bytes;
-    if (!strata_multiply(count, size, &bytes) || bytes > MOST) {
-        strata_fail(STRATA_E_HOST_MEMORY, 0, "more than %d bytes requested at once for Strata's own records", MOST);
+    if (!strata_multiply(count, size, &bytes) || bytes > LIMIT) {
+        strata_fail(STRATA_E_HOST_MEMORY, 0, "more than %d bytes requested at once for Strata's own records", LIMIT);
         return NULL;
     }
     bytes = strata_round_down(bytes + alignof(max_align_t) - 1, alignof(max_align_t));

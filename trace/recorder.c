@@ -13,7 +13,7 @@
 #include "trace/recorder_stacks.h"
 #include "trace/stream_names.h"
 
-enum { PATH_BYTES = 4096, LEAST_EVENTS = 64 };
+enum { PATH_BYTES = 4096, MIN_EVENTS = 64 };
 #define COLUMNS                                                                                                                    \
     (1u << STRATA_COLUMN_device | 1u << STRATA_COLUMN_place | 1u << STRATA_COLUMN_thread | 1u << STRATA_COLUMN_align |             \
      1u << STRATA_COLUMN_tag | 1u << STRATA_COLUMN_pool | 1u << STRATA_COLUMN_dur_us | 1u << STRATA_COLUMN_other |                 \
@@ -403,7 +403,7 @@ strata_status_t strata_recorder_copy(strata_recorder_ring_t *ring, const char *p
     return status;
 }
 
-bool strata_recorder_told(strata_recorder_ring_t *ring, uint64_t block, char tag[STRATA_RECORDER_TAG], const char **stack) {
+bool strata_recorder_read(strata_recorder_ring_t *ring, uint64_t block, char tag[STRATA_RECORDER_TAG], const char **stack) {
     pthread_mutex_lock(&mutex);
     uint32_t number = strata_ids_find(&ring->file->blocks, block);
     const lifetime_t *life = number < ring->file->lifetime_room ? &ring->file->lifetimes[number] : NULL;
@@ -426,7 +426,7 @@ strata_status_t strata_recorder_join(strata_recorder_ring_t *ring, const char *p
     char expanded[PATH_BYTES];
     size_t one = sizeof(strata_recorder_event_t) + frames * sizeof(uint64_t);
     *ring = (strata_recorder_ring_t){.place = place, .stride = one, .frames = frames};
-    ring->events = strata_host_reserve(capacity * one, LEAST_EVENTS * one, &ring->reserved);
+    ring->events = strata_host_reserve(capacity * one, MIN_EVENTS * one, &ring->reserved);
     if (!ring->events) return STRATA_E_HOST_MEMORY;
     ring->capacity = strata_min(capacity, ring->reserved / one);
     strata_file_expand(path, expanded, sizeof expanded);

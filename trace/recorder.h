@@ -69,7 +69,7 @@ strata_status_t strata_recorder_copy(strata_recorder_ring_t *ring, const char *p
                                      size_t capacity, bool *first);
 /* Copies the tag of a live block and sets *stack to its call stack, which is valid as long as the ring.
  * Returns false if nothing is recorded. */
-bool strata_recorder_told(strata_recorder_ring_t *ring, uint64_t block, char tag[STRATA_RECORDER_TAG], const char **stack);
+bool strata_recorder_read(strata_recorder_ring_t *ring, uint64_t block, char tag[STRATA_RECORDER_TAG], const char **stack);
 
 /* Returns the number that a stream has in the file, by its handle as events have it. Returns 0 if the
  * host has no memory for a new one. */

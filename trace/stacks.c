@@ -4,7 +4,7 @@
 
 #include "platform/host/host_memory.h"
 
-#define BYTES_MOST ((size_t)64 << 20) /* of all stacks of a trace */
+#define BYTES_MAX ((size_t)64 << 20) /* of all stacks of a trace */
 
 static bool can_hold(char letter) { return (unsigned char)letter >= ' ' && letter != '"' && letter != 0x7f; }
 
@@ -16,7 +16,7 @@ bool strata_stack_is_good(const char *text) {
 }
 
 static bool has_room(const strata_stacks_t *stacks) {
-    return stacks->count < STRATA_TRACE_STACKS && stacks->bytes <= BYTES_MOST - STRATA_TRACE_STACK_BYTES;
+    return stacks->count < STRATA_TRACE_STACKS && stacks->bytes <= BYTES_MAX - STRATA_TRACE_STACK_BYTES;
 }
 
 strata_status_t strata_stacks_add(strata_stacks_t *stacks, const char *text, const char **added) {

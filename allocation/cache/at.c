@@ -47,36 +47,36 @@ uint32_t strata_chunks_free_at(strata_chunks_t *self, const strata_extent_t *pla
 
 /* Splits a block after `size` bytes; neither part is in the index. Returns the slot of the rest, or 0 if none
  * is left. */
-static uint32_t cut(strata_chunks_t *self, uint32_t slot, uint64_t size) {
-    uint32_t after = strata_pieces_cut(slab_of(self), slot, size);
+static uint32_t split(strata_chunks_t *self, uint32_t slot, uint64_t size) {
+    uint32_t after = strata_block_list_split(slab_of(self), slot, size);
     if (after == 0) return 0;
-    if (self->policy->cut(&self->base, strata_slab_record(slab_of(self), slot), strata_slab_record(slab_of(self), after))) {
+    if (self->policy->on_split(&self->base, strata_slab_record(slab_of(self), slot), strata_slab_record(slab_of(self), after))) {
         strata_chunks_note_last(self, after);
         return after;
     }
-    strata_pieces_join(slab_of(self), slot);
+    strata_block_list_absorb(slab_of(self), slot);
     return 0;
 }
 
 uint32_t strata_chunks_carve(strata_chunks_t *self, uint32_t slot, const strata_extent_t *place) {
     const strata_record_t *block = strata_slab_record(slab_of(self), slot);
     uint64_t low = place->ptr - block->ptr, high = block->size - low - place->size;
-    if ((low || high) && !self->policy->cut) return 0;
-    self->policy->take_out(&self->base, slot);
-    uint32_t own = low ? cut(self, slot, low) : slot;
-    uint32_t rest = own && high ? cut(self, own, place->size) : own;
+    if ((low || high) && !self->policy->on_split) return 0;
+    self->policy->index_remove(&self->base, slot);
+    uint32_t own = low ? split(self, slot, low) : slot;
+    uint32_t rest = own && high ? split(self, own, place->size) : own;
     if (rest == 0) {
         if (own && low) {
             strata_record_t *after = strata_slab_record(slab_of(self), block->next);
-            if (self->policy->join) self->policy->join(&self->base, after);
-            strata_pieces_join(slab_of(self), slot);
+            if (self->policy->on_absorb) self->policy->on_absorb(&self->base, after);
+            strata_block_list_absorb(slab_of(self), slot);
             strata_chunks_note_last(self, slot);
         }
-        self->policy->put_in(&self->base, slot);
+        self->policy->index_insert(&self->base, slot);
         return 0;
     }
-    if (own != slot) self->policy->put_in(&self->base, slot);
-    if (rest != own) self->policy->put_in(&self->base, rest);
+    if (own != slot) self->policy->index_insert(&self->base, slot);
+    if (rest != own) self->policy->index_insert(&self->base, rest);
     self->known = own;
     return own;
 }

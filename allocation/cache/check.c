@@ -26,7 +26,8 @@ static strata_status_t validate_parts(const strata_chunks_t *self, uint32_t numb
     return at == chunk->base + chunk->size ? STRATA_OK : corrupt(self, "a chunk's size is not the sum of its parts", chunk->first);
 }
 
-static strata_status_t validate_chunk(const strata_chunks_t *self, uint32_t number, tally_t *tally, strata_pieces_tally_t *pieces) {
+static strata_status_t validate_chunk(const strata_chunks_t *self, uint32_t number, tally_t *tally,
+                                      strata_block_list_tally_t *pieces) {
     const strata_chunk_t *chunk = strata_chunk_at(self, number);
     if (chunk->by_address.key.first != chunk->base || chunk->by_address.key.second != number)
         return corrupt(self, "a chunk is not at its address", chunk->first);
@@ -40,11 +41,11 @@ static strata_status_t validate_chunk(const strata_chunks_t *self, uint32_t numb
     uint32_t first = bounded ? strata_slab_record(&self->base.stack->slab, chunk->first)->next : chunk->first;
     pieces->bounds[0] = bounded ? chunk->first : 0;
     pieces->bounds[1] = bounded ? chunk->last : 0;
-    return strata_pieces_validate(self->base.type->name, &self->base.stack->slab, first, bounded ? self->one_number : number,
-                                  chunk->base, chunk->size, pieces);
+    return strata_block_list_validate(self->base.type->name, &self->base.stack->slab, first, bounded ? self->one_number : number,
+                                      chunk->base, chunk->size, pieces);
 }
 
-static strata_status_t validate_list(const strata_chunks_t *self, tally_t *tally, strata_pieces_tally_t *pieces) {
+static strata_status_t validate_list(const strata_chunks_t *self, tally_t *tally, strata_block_list_tally_t *pieces) {
     uint32_t previous = 0;
     STRATA_EACH_CHUNK(self, number) {
         const strata_chunk_t *chunk = strata_chunk_at(self, number);
@@ -59,7 +60,7 @@ static strata_status_t validate_list(const strata_chunks_t *self, tally_t *tally
     return previous == self->last ? STRATA_OK : corrupt(self, "the end of the list of chunks is wrong", 0);
 }
 
-strata_status_t strata_chunks_validate(const strata_chunks_t *self, strata_pieces_tally_t *pieces) {
+strata_status_t strata_chunks_validate(const strata_chunks_t *self, strata_block_list_tally_t *pieces) {
     const strata_statistics_t *f = &self->base.stack->figures;
     tally_t tally = {0};
     strata_status_t status = validate_list(self, &tally, pieces);

@@ -17,7 +17,7 @@ static void insert(chunked_t *self, strata_record_t *block) {
     self->policy->insert(&self->base, block);
 }
 
-static void take_out(chunked_t *self, strata_record_t *block) {
+static void index_remove(chunked_t *self, strata_record_t *block) {
     strata_slab_note_used(slab_of(self), strata_slab_slot(slab_of(self), block));
     self->policy->remove(&self->base, block);
 }
@@ -26,7 +26,7 @@ static void take_out(chunked_t *self, strata_record_t *block) {
 
 /* Splits off the high end of a block that is in no index. The caller inserts the rest. Returns NULL, with
  * nothing changed, if there is no slot. */
-static strata_record_t *cut(chunked_t *self, strata_record_t *rest, uint64_t size) {
+static strata_record_t *split_block(chunked_t *self, strata_record_t *rest, uint64_t size) {
     strata_slab_t *slab = slab_of(self);
     uint32_t slot = strata_slab_take(slab), next = rest->next;
     if (__builtin_expect(slot == 0, 0)) return NULL;
@@ -47,9 +47,9 @@ static strata_record_t *cut(chunked_t *self, strata_record_t *rest, uint64_t siz
 /* Serves a request from a free block that fits. Returns NULL if there is no slot for the rest. */
 static strata_record_t *serve(chunked_t *self, strata_record_t *block, uint64_t rounded, uint64_t size) {
     strata_record_t *rest = block;
-    take_out(self, rest);
+    index_remove(self, rest);
     if (rest->size > rounded) {
-        block = cut(self, rest, rounded);
+        block = split_block(self, rest, rounded);
         insert(self, rest);
         if (__builtin_expect(!block, 0)) return NULL;
     }
@@ -106,7 +106,7 @@ static strata_record_t *with_generations(chunked_t *self, strata_record_t *block
 
 static void remove_free(void *owner, uint32_t slot) {
     chunked_t *self = owner;
-    take_out(self, strata_slab_record(slab_of(self), slot));
+    index_remove(self, strata_slab_record(slab_of(self), slot));
 }
 
 static void pass_last(void *owner, uint32_t low, uint32_t high) {
@@ -114,12 +114,12 @@ static void pass_last(void *owner, uint32_t low, uint32_t high) {
     strata_chunks_pass_last(&self->chunks, low, high);
 }
 
-static const strata_coalesce_t coalesce = {.remove = remove_free, .join = pass_last};
+static const strata_coalesce_t coalesce = {.remove = remove_free, .on_merge = pass_last};
 
 /* Coalesces a block that is in no index with its free neighbors, and inserts the result. */
 static void put_back(chunked_t *self, strata_record_t *block) {
     strata_slab_t *slab = slab_of(self);
-    uint32_t slot = strata_pieces_coalesce(slab, strata_slab_slot(slab, block), self, &coalesce);
+    uint32_t slot = strata_block_list_coalesce(slab, strata_slab_slot(slab, block), self, &coalesce);
     block = with_generations(self, strata_slab_record(slab, slot));
     if (!block) return;
     block->state = STRATA_RECORD_FREE;
@@ -228,14 +228,14 @@ uint64_t strata_chunked_idle_bytes(strata_layer_t *base) {
 /* ---- life ---- */
 
 /* An idle chunk is one block. */
-static void leave(strata_layer_t *base, const strata_chunk_t *chunk) {
+static void unindex_chunk(strata_layer_t *base, const strata_chunk_t *chunk) {
     chunked_t *self = (chunked_t *)base;
-    take_out(self, strata_slab_record(slab_of(self), chunk->first));
+    index_remove(self, strata_slab_record(slab_of(self), chunk->first));
 }
 
 static void take_out_slot(strata_layer_t *base, uint32_t slot) {
     chunked_t *self = (chunked_t *)base;
-    take_out(self, strata_slab_record(slab_of(self), slot));
+    index_remove(self, strata_slab_record(slab_of(self), slot));
 }
 
 static void put_in_slot(strata_layer_t *base, uint32_t slot) {
@@ -243,13 +243,13 @@ static void put_in_slot(strata_layer_t *base, uint32_t slot) {
     insert(self, strata_slab_record(slab_of(self), slot));
 }
 
-static bool cut_freely(strata_layer_t *base, const strata_record_t *block, strata_record_t *rest) {
+static bool on_split(strata_layer_t *base, const strata_record_t *block, strata_record_t *rest) {
     (void)base, (void)block, (void)rest;
     return true;
 }
 
 static const strata_chunk_policy_t chunk_policy = {
-    .leave = leave, .take_out = take_out_slot, .put_in = put_in_slot, .cut = cut_freely};
+    .unindex_chunk = unindex_chunk, .index_remove = take_out_slot, .index_insert = put_in_slot, .on_split = on_split};
 
 strata_status_t strata_chunked_create(strata_layer_t *base, const strata_chunked_policy_t *policy) {
     STRATA_REFUSE_NULL_AS(base, "self", STRATA_E_INVALID);
@@ -279,7 +279,7 @@ void strata_chunked_destroy(strata_layer_t *base) {
 strata_status_t strata_chunked_validate(strata_layer_t *base) {
     STRATA_REFUSE_NULL_AS(base, "self", STRATA_E_INVALID);
     const chunked_t *self = (const chunked_t *)base;
-    strata_pieces_tally_t pieces = {0};
+    strata_block_list_tally_t pieces = {0};
     strata_status_t status = strata_chunks_validate(&self->chunks, &pieces);
     if (status != STRATA_OK) return status;
     if (pieces.free_bytes != strata_chunked_idle_bytes(base))

@@ -8,10 +8,10 @@
 
 static strata_slab_t *slab_of(const strata_layer_t *base) { return &base->stack->slab; }
 
-bool strata_chunks_come_in_order(const strata_layer_t *below) {
+bool strata_chunks_are_stream_ordered(const strata_layer_t *below) {
     if (below->type->role == STRATA_DECORATOR || (below->type->gives & STRATA_TRAIT_STREAM_ORDERED)) return true;
     for (uint32_t i = 0; i < below->below_count; i++)
-        if (strata_chunks_come_in_order(below->below[i])) return true;
+        if (strata_chunks_are_stream_ordered(below->below[i])) return true;
     return false;
 }
 
@@ -23,7 +23,7 @@ strata_status_t strata_chunks_init(strata_layer_t *base, const strata_chunk_poli
     uint32_t caches = 0;
     for (uint32_t n = 1; n <= plan->count; n++) caches += plan->nodes[n].type->role == STRATA_CACHE;
     self->sole = caches == 1;
-    self->ordered = policy->is_in_use && strata_chunks_come_in_order(base->below[0]);
+    self->ordered = policy->is_in_use && strata_chunks_are_stream_ordered(base->below[0]);
     strata_status_t status = strata_nodes_init(&self->nodes, node_size, capacity);
     if (status != STRATA_OK) return status;
     strata_order_init(&self->by_address, &self->nodes, offsetof(strata_chunk_t, by_address));
@@ -105,7 +105,7 @@ void strata_chunks_count_in(strata_chunks_t *self, const strata_record_t *below,
 uint32_t strata_chunks_publish(strata_chunks_t *self, strata_record_t *below) {
     uint64_t size = strata_round_down(below->size, self->unit);
     uint32_t number = strata_nodes_take(&self->nodes), joined = chunk_before(self, below->ptr);
-    uint32_t slot = number ? strata_pieces_begin(slab_of(&self->base), joined ? joined : number, below->ptr, size) : 0;
+    uint32_t slot = number ? strata_block_list_begin(slab_of(&self->base), joined ? joined : number, below->ptr, size) : 0;
     if (slot == 0) {
         if (number) strata_nodes_give(&self->nodes, number);
         return 0;
@@ -121,7 +121,7 @@ uint32_t strata_chunks_publish(strata_chunks_t *self, strata_record_t *below) {
 uint32_t strata_chunks_move_block(strata_chunks_t *self, uint32_t slot) {
     strata_slab_t *slab = slab_of(&self->base);
     strata_chunk_t *chunk = strata_chunk_at(self, strata_slab_record(slab, slot)->chunk);
-    uint32_t fresh = strata_pieces_move(slab, slot);
+    uint32_t fresh = strata_block_list_move(slab, slot);
     if (fresh && chunk->first == slot) chunk->first = fresh;
     if (fresh && chunk->last == slot) chunk->last = fresh;
     return fresh;
@@ -145,9 +145,9 @@ void strata_chunks_count_out(strata_chunks_t *self, const strata_record_t *below
     self->held -= size;
 }
 
-void strata_chunks_detach(strata_chunks_t *self, uint32_t number, strata_leaving_t *leaving) {
+void strata_chunks_detach(strata_chunks_t *self, uint32_t number, strata_detached_t *leaving) {
     strata_chunk_t *chunk = strata_chunk_at(self, number);
-    self->policy->leave(&self->base, chunk);
+    self->policy->unindex_chunk(&self->base, chunk);
     for (uint32_t slot = chunk->first, next; slot; slot = next) {
         next = strata_slab_record(slab_of(&self->base), slot)->next;
         strata_slab_give(slab_of(&self->base), slot);

@@ -50,24 +50,24 @@ typedef struct strata_chunk {
 typedef struct strata_chunk_policy {
     /* Returns true if a chunk may go back: nothing in it is in use, and the cache does not keep it. If the hook
      * is NULL, strata_chunk_is_idle() decides. */
-    bool (*may_go)(const strata_layer_t *self, const strata_chunk_t *chunk);
+    bool (*may_release)(const strata_layer_t *self, const strata_chunk_t *chunk);
     /* Removes the free blocks of a departing chunk from the cache's index. The caller then frees their slots. */
-    void (*leave)(strata_layer_t *self, const strata_chunk_t *chunk);
+    void (*unindex_chunk)(strata_layer_t *self, const strata_chunk_t *chunk);
     /* For a cache that serves several streams. Returns true if a stream may still use a free block of the
      * chunk. The hook may be NULL if that never happens. It is called only if the memory below is allocated and
      * freed in stream order. */
     bool (*is_in_use)(const strata_layer_t *self, const strata_chunk_t *chunk);
     /* Makes the host wait for such uses, with the locks open. If the wait fails, chunks in use stay. */
     void (*wait)(strata_layer_t *self, strata_call_t *call);
-    /* For a cache that serves at a given address. `take_out` removes a free block from the index. `put_in`
+    /* For a cache that serves at a given address. `index_remove` removes a free block from the index. `index_insert`
      * inserts a block or the remainder of a split. */
-    void (*take_out)(strata_layer_t *self, uint32_t slot);
-    void (*put_in)(strata_layer_t *self, uint32_t slot);
+    void (*index_remove)(strata_layer_t *self, uint32_t slot);
+    void (*index_insert)(strata_layer_t *self, uint32_t slot);
     /* Copies the cache's notes on a free block to `rest`, which was split off after `block`. Returns false if
      * there is no room for them. It is NULL if the cache does not split blocks. */
-    bool (*cut)(strata_layer_t *self, const strata_record_t *block, strata_record_t *rest);
+    bool (*on_split)(strata_layer_t *self, const strata_record_t *block, strata_record_t *rest);
     /* Drops the notes on such a rest, which the block before it is about to absorb. May be NULL. */
-    void (*join)(strata_layer_t *self, strata_record_t *rest);
+    void (*on_absorb)(strata_layer_t *self, strata_record_t *rest);
 } strata_chunk_policy_t;
 
 /* The head of a cache's state. */
@@ -90,8 +90,8 @@ typedef struct strata_chunks {
     /* the chunk number of all blocks, if chunks grow and shrink in parts (runs.h); 0 if each block has its
      * chunk's own */
     uint32_t one_number;
-    uint32_t apart; /* slot of the last-freed block (last_freed.h), or 0 */
-    uint32_t apart_until; /* a slot of this generation or a later one never becomes the last-freed block; 0 turns it off */
+    uint32_t last_freed; /* slot of the last-freed block (last_freed.h), or 0 */
+    uint32_t last_freed_until; /* a slot of this generation or a later one never becomes the last-freed block; 0 turns it off */
     bool sole; /* no other cache of the strategy has blocks in this slab */
     strata_repeats_t repeats; /* for `stable_addresses`; off if the cache lacks the option */
 } strata_chunks_t;
@@ -104,7 +104,7 @@ typedef struct strata_chunks {
 strata_status_t strata_chunks_init(strata_layer_t *base, const strata_chunk_policy_t *policy, size_t node_size, uint32_t capacity);
 /* Returns true if memory of a layer is allocated and freed in stream order. That holds if any layer below does
  * so, or is a decorator, which may fill memory on the stream of the request. */
-bool strata_chunks_come_in_order(const strata_layer_t *below);
+bool strata_chunks_are_stream_ordered(const strata_layer_t *below);
 /* Gives every chunk back, even if blocks in it are live. A cache's destroy calls it, without a lock. */
 void strata_chunks_destroy(strata_layer_t *base);
 /* Joins chunks that touch from now on. Does nothing unless all chunks have the same source, which permits that
@@ -179,15 +179,15 @@ uint64_t strata_chunks_trim(strata_layer_t *base, uint64_t keep, strata_call_t *
 
 /* Sleeps until another thread's growth ends, or until `grown` is broadcast for another reason. May also wake up
  * without one. */
-void strata_chunks_wait_for_others(strata_chunks_t *self, strata_call_t *call);
+void strata_chunks_wait_for_growth(strata_chunks_t *self, strata_call_t *call);
 
 /* Requests `size` bytes from below, with the locks open. `at` is the address at which a source of handles maps
  * them, or 0. */
-strata_status_t strata_chunks_ask(strata_chunks_t *self, uint64_t at, uint64_t size, uint64_t alignment,
-                                  const strata_request_t *request, strata_record_t **below);
+strata_status_t strata_chunks_request_below(strata_chunks_t *self, uint64_t at, uint64_t size, uint64_t alignment,
+                                            const strata_request_t *request, strata_record_t **below);
 /* Gives the memory back, with the locks open, and returns E_LIMIT. Used if the cache has no number for another
  * chunk, or its stack no slot for another block. */
-strata_status_t strata_chunks_refuse_more(strata_chunks_t *self, strata_record_t *below, strata_call_t *call);
+strata_status_t strata_chunks_return_excess(strata_chunks_t *self, strata_record_t *below, strata_call_t *call);
 
 /* Requests a chunk of `size` bytes from below, with the locks open. *number is set to that of the chunk, or of
  * the one it was joined to. The chunk is aligned to `alignment`, or to the request's alignment if that is
@@ -202,15 +202,15 @@ strata_status_t strata_chunks_grow(strata_chunks_t *self, uint64_t size, uint64_
 /* ---- giving back (give_back.c) ---- */
 
 /* Chunks that were removed from the cache but are not given back yet, in order of removal. */
-typedef struct strata_leaving {
+typedef struct strata_detached {
     uint32_t first, last;
     uint64_t bytes;
-} strata_leaving_t;
+} strata_detached_t;
 
 /* Removes a chunk without a live block from the cache. */
-void strata_chunks_detach(strata_chunks_t *self, uint32_t number, strata_leaving_t *leaving);
+void strata_chunks_detach(strata_chunks_t *self, uint32_t number, strata_detached_t *leaving);
 /* Gives the chunks to the layer below, in order, with the locks open. Returns their bytes. */
-uint64_t strata_chunks_give_back(strata_chunks_t *self, const strata_leaving_t *leaving, strata_call_t *call);
+uint64_t strata_chunks_give_back(strata_chunks_t *self, const strata_detached_t *leaving, strata_call_t *call);
 /* Makes the host wait if a stream still uses a chunk that may go otherwise. */
 void strata_chunks_wait_for_users(strata_chunks_t *self, strata_call_t *call);
 /* Returns true if a captured graph may use free memory. No chunk may go back then, even when memory is short. */
@@ -218,7 +218,7 @@ static inline bool strata_chunks_are_pinned(const strata_chunks_t *self) {
     return atomic_load_explicit(&self->base.stack->group->pinned, memory_order_relaxed);
 }
 /* Returns true if a chunk may go now. */
-bool strata_chunks_goes(const strata_chunks_t *self, const strata_chunk_t *chunk);
+bool strata_chunks_may_release(const strata_chunks_t *self, const strata_chunk_t *chunk);
 
 /* ---- memory at a given address (at.c) ---- */
 
@@ -248,6 +248,6 @@ static inline uint32_t strata_chunks_take_at(strata_chunks_t *self, const strata
 
 /* Checks the list, the address order, the sums and statistics, and that the blocks of each chunk fill it. Adds
  * the free blocks to *pieces. Fails with E_CORRUPT. */
-strata_status_t strata_chunks_validate(const strata_chunks_t *self, strata_pieces_tally_t *pieces);
+strata_status_t strata_chunks_validate(const strata_chunks_t *self, strata_block_list_tally_t *pieces);
 
 #endif

@@ -1,7 +1,7 @@
 /* Returns chunks to the layer below: all that may go, or the largest first. */
 #include "allocation/cache/chunks.h"
 
-uint64_t strata_chunks_give_back(strata_chunks_t *self, const strata_leaving_t *leaving, strata_call_t *call) {
+uint64_t strata_chunks_give_back(strata_chunks_t *self, const strata_detached_t *leaving, strata_call_t *call) {
     if (leaving->first == 0) return 0;
     strata_opened_t opened = strata_call_unlock(call);
     for (uint32_t number = leaving->first; number; number = strata_chunk_at(self, number)->chain)
@@ -20,23 +20,23 @@ uint64_t strata_chunks_give_back(strata_chunks_t *self, const strata_leaving_t *
 
 /* ---- which may go ---- */
 
-static bool may_go(const strata_chunks_t *self, const strata_chunk_t *chunk) {
+static bool may_release(const strata_chunks_t *self, const strata_chunk_t *chunk) {
     if (strata_chunks_are_pinned(self)) return false;
-    return self->policy->may_go ? self->policy->may_go(&self->base, chunk) : strata_chunk_is_idle(&self->base, chunk);
+    return self->policy->may_release ? self->policy->may_release(&self->base, chunk) : strata_chunk_is_idle(&self->base, chunk);
 }
 
 static bool is_in_use(const strata_chunks_t *self, const strata_chunk_t *chunk) {
     return self->ordered && self->policy->is_in_use(&self->base, chunk);
 }
 
-bool strata_chunks_goes(const strata_chunks_t *self, const strata_chunk_t *chunk) {
-    return may_go(self, chunk) && !is_in_use(self, chunk);
+bool strata_chunks_may_release(const strata_chunks_t *self, const strata_chunk_t *chunk) {
+    return may_release(self, chunk) && !is_in_use(self, chunk);
 }
 
 void strata_chunks_wait_for_users(strata_chunks_t *self, strata_call_t *call) {
     STRATA_EACH_CHUNK(self, number) {
         const strata_chunk_t *chunk = strata_chunk_at(self, number);
-        if (!may_go(self, chunk) || !is_in_use(self, chunk)) continue;
+        if (!may_release(self, chunk) || !is_in_use(self, chunk)) continue;
         self->policy->wait(&self->base, call);
         return;
     }
@@ -46,11 +46,11 @@ void strata_chunks_wait_for_users(strata_chunks_t *self, strata_call_t *call) {
 
 uint64_t strata_chunks_release(strata_layer_t *base, strata_call_t *call) {
     strata_chunks_t *self = (strata_chunks_t *)base;
-    strata_leaving_t leaving = {0};
+    strata_detached_t leaving = {0};
     strata_chunks_wait_for_users(self, call);
     for (uint32_t number = self->first, next; number; number = next) {
         next = strata_chunk_at(self, number)->next;
-        if (strata_chunks_goes(self, strata_chunk_at(self, number))) strata_chunks_detach(self, number, &leaving);
+        if (strata_chunks_may_release(self, strata_chunk_at(self, number))) strata_chunks_detach(self, number, &leaving);
     }
     return strata_chunks_give_back(self, &leaving, call);
 }
@@ -85,7 +85,7 @@ static uint32_t largest_first(const strata_chunks_t *self) {
     uint32_t chain = 0, count = 0;
     for (uint32_t number = self->last; number; number = strata_chunk_at(self, number)->prev) {
         strata_chunk_t *chunk = strata_chunk_at(self, number);
-        if (!strata_chunks_goes(self, chunk)) continue;
+        if (!strata_chunks_may_release(self, chunk)) continue;
         chunk->chain = chain;
         chain = number;
         count++;
@@ -95,7 +95,7 @@ static uint32_t largest_first(const strata_chunks_t *self) {
 
 uint64_t strata_chunks_trim(strata_layer_t *base, uint64_t keep, strata_call_t *call) {
     strata_chunks_t *self = (strata_chunks_t *)base;
-    strata_leaving_t leaving = {0};
+    strata_detached_t leaving = {0};
     if (base->type->idle_bytes(base) <= keep) return 0;
     strata_chunks_wait_for_users(self, call);
     for (uint32_t number = largest_first(self), chain; number && base->type->idle_bytes(base) > keep; number = chain) {

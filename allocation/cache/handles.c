@@ -18,14 +18,14 @@ bool strata_runs_next_gap(strata_runs_t *self, uint64_t limit, strata_gap_t *gap
 
 strata_status_t strata_runs_map(strata_runs_t *self, uint64_t at, uint64_t size, const strata_request_t *request, uint32_t *slot) {
     strata_record_t *below;
-    strata_status_t status = strata_chunks_ask(self->chunks, at, size, ALIGNMENT, request, &below);
+    strata_status_t status = strata_chunks_request_below(self->chunks, at, size, ALIGNMENT, request, &below);
     if (status != STRATA_OK) return status;
     *slot = strata_runs_publish(self, below);
-    return *slot ? STRATA_OK : strata_chunks_refuse_more(self->chunks, below, request->call);
+    return *slot ? STRATA_OK : strata_chunks_return_excess(self->chunks, below, request->call);
 }
 
 void strata_runs_wait_for_gaps(strata_runs_t *self, const uint32_t *unmapping, strata_call_t *call) {
-    while (*unmapping > 0) strata_chunks_wait_for_others(self->chunks, call);
+    while (*unmapping > 0) strata_chunks_wait_for_growth(self->chunks, call);
 }
 
 void strata_runs_end_unmapping(strata_runs_t *self, uint32_t *unmapping) {

@@ -36,7 +36,7 @@ static void link_blocks(strata_runs_t *self, uint32_t low, uint32_t high) {
 /* Makes the zero-byte record at an end of a run. Returns 0 if no slot is left. Its state is DEFERRED, so a
  * stale slot number is not taken for a free block. */
 static uint32_t make_bound(strata_runs_t *self, uint64_t address) {
-    uint32_t slot = strata_pieces_begin(slab_of(self), STRATA_RUNS_NUMBER, address, 0);
+    uint32_t slot = strata_block_list_begin(slab_of(self), STRATA_RUNS_NUMBER, address, 0);
     if (slot) block_at(self, slot)->state = STRATA_RECORD_DEFERRED;
     return slot;
 }
@@ -72,7 +72,7 @@ uint32_t strata_runs_publish(strata_runs_t *self, strata_record_t *below) {
     uint64_t size = strata_round_down(below->size, self->chunks->unit);
     uint32_t before = below->ptr ? strata_runs_find(self, below->ptr - 1) : 0, after = strata_runs_find(self, below->ptr + size);
     uint32_t part = strata_nodes_take(&self->chunks->nodes), slot = 0, bounds[2] = {0};
-    if (part) slot = strata_pieces_begin(slab_of(self), STRATA_RUNS_NUMBER, below->ptr, size);
+    if (part) slot = strata_block_list_begin(slab_of(self), STRATA_RUNS_NUMBER, below->ptr, size);
     if (slot == 0 || (!before && !make_bounds(self, below->ptr, below->ptr + size, bounds))) {
         if (slot) strata_slab_give(slab_of(self), slot);
         if (part) strata_nodes_give(&self->chunks->nodes, part);
@@ -117,7 +117,7 @@ static void begin_run(strata_runs_t *self, uint32_t run, uint32_t rest, uint32_t
 
 /* Ends the run before the part. The parts after it, if any, become a run of their own. Then `bounds` are the
  * records between the two runs. */
-static void cut_off(strata_runs_t *self, uint32_t run, uint32_t part, uint32_t block, const uint32_t bounds[2]) {
+static void split_off(strata_runs_t *self, uint32_t run, uint32_t part, uint32_t block, const uint32_t bounds[2]) {
     strata_chunk_t *chunk = chunk_at(self, run);
     uint64_t at = strata_run_part_at(self, part)->at;
     const strata_order_key_t key = {at, 0, 0};
@@ -164,7 +164,7 @@ strata_record_t *strata_runs_take(strata_runs_t *self, uint32_t part, uint32_t b
         return NULL;
     }
     if (run == part) drop_first(self, run, block);
-    else cut_off(self, run, part, block, bounds);
+    else split_off(self, run, part, block, bounds);
     strata_slab_give(slab_of(self), block);
     strata_order_remove(&self->parts, part);
     strata_chunks_count_out(self->chunks, below, gone->size);

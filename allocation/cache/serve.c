@@ -37,7 +37,7 @@ strata_status_t strata_cache_serve(strata_chunks_t *cache, const strata_cache_po
                                (unsigned long long)lookup->rounded);
         if (policy->wait && policy->wait(self, lookup, size, &patience)) continue;
         if (*growing) {
-            strata_chunks_wait_for_others(cache, lookup->request->call);
+            strata_chunks_wait_for_growth(cache, lookup->request->call);
             continue;
         }
         *growing = lookup->grown = true;

@@ -40,11 +40,11 @@ void strata_stack_poll(strata_stack_t *stack, strata_pending_t *pending) {
     if (stack->forgotten.orphan) {
         /* Memory of a forgotten stream is pending until that stream's work is done. Afterwards any stream may use it. */
         strata_stack_take(stack);
-        strata_handle_t gone = stack->forgotten.last_event;
-        uint64_t at = gone ? strata_device_event_ready_at(stack->domain->device, gone) : UINT64_MAX;
+        strata_handle_t end_event = stack->forgotten.last_event;
+        uint64_t at = end_event ? strata_device_event_ready_at(stack->domain->device, end_event) : UINT64_MAX;
         strata_unlock(&stack->lock);
-        uint64_t idle = gone ? strata_stack_idle_bytes(stack) : 0;
-        bool passed = gone && strata_stack_has_passed(stack);
+        uint64_t idle = end_event ? strata_stack_idle_bytes(stack) : 0;
+        bool passed = end_event && strata_stack_is_done(stack);
         *(passed ? &pending->freed_bytes : &pending->pending_bytes) += idle;
         if (!passed) pending->ready_at = strata_min(pending->ready_at, at);
     }
@@ -71,7 +71,7 @@ void strata_stack_notify(strata_stack_t *stack, strata_notice_t *notice) {
     strata_stack_notify_by(stack, notice, &call);
 }
 
-void strata_stack_stream_gone(strata_stack_t *stack, strata_stream_t stream) {
+void strata_stack_stream_destroyed(strata_stack_t *stack, strata_stream_t stream) {
     strata_notice_t notice = {.struct_size = sizeof notice, .kind = STRATA_NOTICE_STREAM_GONE, .stream = stream};
     strata_stack_notify(stack, &notice);
 }
@@ -94,7 +94,7 @@ void strata_domain_notify(strata_domain_t *domain, strata_notice_t *notice) {
     }
 }
 
-void strata_stack_tell_capture(strata_stack_t *stack, uint64_t pool, bool begins) {
+void strata_stack_notify_capture(strata_stack_t *stack, uint64_t pool, bool begins) {
     strata_notice_t notice = {
         .struct_size = sizeof notice, .kind = begins ? STRATA_NOTICE_CAPTURE_BEGIN : STRATA_NOTICE_CAPTURE_END, .pool = pool};
     strata_stack_notify(stack, &notice);
@@ -109,7 +109,7 @@ bool strata_stack_set_frontier(strata_stack_t *stack, uint64_t count) {
     return notice.taken;
 }
 
-bool strata_stack_has_passed(strata_stack_t *stack) {
+bool strata_stack_is_done(strata_stack_t *stack) {
     strata_stack_take(stack);
     strata_forgotten_t *forgotten = &stack->forgotten;
     if (forgotten->last_event && strata_device_event_query(stack->domain->device, forgotten->last_event) == STRATA_OK) {

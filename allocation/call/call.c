@@ -116,8 +116,8 @@ static void undo(strata_call_t *call, strata_record_t *record) {
 }
 
 void strata_below_free(strata_record_t *record, strata_call_t *call) {
-    strata_stack_t *server = strata_stack_of(record->stack);
-    strata_layer_t *layer = server->layers[record->route & STRATA_ROUTE_MASK];
+    strata_stack_t *serving_stack = strata_stack_of(record->stack);
+    strata_layer_t *layer = serving_stack->layers[record->route & STRATA_ROUTE_MASK];
     record->route >>= STRATA_ROUTE_BITS;
     if (record->state == STRATA_RECORD_LIVE) undo(call, record);
     bool entered = strata_call_enter(call, layer);
@@ -196,7 +196,7 @@ uint64_t strata_record_withdraw(strata_layer_t *self, strata_record_t *record) {
 
 void strata_layer_wants_allocate(strata_layer_t *self, bool wants) {
     STRATA_REFUSE_NULL_AS(self, "self", );
-    if (self->stack->magazine_use.occupied) strata_stack_settle(self->stack);
+    if (self->stack->magazine_use.occupied) strata_stack_flush_magazines(self->stack);
     uint16_t *bits = &self->stack->attention_allocate;
     *bits = (uint16_t)(wants ? *bits | self->attention : *bits & ~self->attention);
 }
@@ -212,16 +212,16 @@ void strata_route_text(const strata_stack_t *stack, uint64_t call, char *text, s
     }
 }
 
-void strata_record_describe(const strata_stack_t *server, const strata_record_t *record, char *text, size_t capacity) {
+void strata_record_describe(const strata_stack_t *serving_stack, const strata_record_t *record, char *text, size_t capacity) {
     if (capacity == 0) return;
-    strata_route_text(server, record->route, text, capacity);
+    strata_route_text(serving_stack, record->route, text, capacity);
     for (const strata_record_t *inner = record; (inner = strata_record_inner(inner)) != NULL; record = inner) {
         size_t upper = strlen(text);
         if (upper + 4 > capacity) return;
         memcpy(text + upper, " > ", 4);
-        strata_route_text(server, inner->route, text + upper + 3, capacity - upper - 3);
+        strata_route_text(serving_stack, inner->route, text + upper + 3, capacity - upper - 3);
     }
-    strata_layer_t *layer = strata_record_maker(server, record);
+    strata_layer_t *layer = strata_record_maker(serving_stack, record);
     const strata_record_t *chunk = layer && layer->type->chunk_of ? layer->type->chunk_of(layer, record) : NULL;
     size_t length = strlen(text);
     if (!chunk || length + 3 >= capacity) return;

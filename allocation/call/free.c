@@ -30,11 +30,11 @@ static strata_record_t *checked(strata_stack_t *home, strata_t facade, strata_re
 }
 
 /* A stack's lock is taken before a shared stack's. */
-static void lock_in_order(strata_call_t *call, strata_stack_t *server) {
-    strata_stack_take(server);
-    call->held[strata_call_level(call, server)] = server;
-    strata_stack_t *shared = atomic_load(&server->home);
-    if (shared == server) return;
+static void lock_in_order(strata_call_t *call, strata_stack_t *serving_stack) {
+    strata_stack_take(serving_stack);
+    call->held[strata_call_level(call, serving_stack)] = serving_stack;
+    strata_stack_t *shared = atomic_load(&serving_stack->home);
+    if (shared == serving_stack) return;
     strata_stack_take(shared);
     call->held[strata_call_level(call, shared)] = shared;
 }
@@ -48,15 +48,15 @@ strata_status_t strata_record_find(strata_t facade, strata_ref_t ref, strata_cal
         strata_unlock(&home->lock);
         return STRATA_E_STALE;
     }
-    strata_stack_t *server = strata_stack_of(record->stack);
-    *call = (strata_call_t){.stack = server};
+    strata_stack_t *serving_stack = strata_stack_of(record->stack);
+    *call = (strata_call_t){.stack = serving_stack};
     *out = record;
-    if (server == home && atomic_load(&server->home) == server) {
+    if (serving_stack == home && atomic_load(&serving_stack->home) == serving_stack) {
         call->held[strata_call_level(call, home)] = home;
         return STRATA_OK;
     }
     strata_unlock(&home->lock);
-    lock_in_order(call, server);
+    lock_in_order(call, serving_stack);
     /* The record may have been freed while no lock was held. */
     bool held = strata_call_holds(call, home);
     if (!held) strata_stack_take(home);
@@ -71,10 +71,10 @@ strata_status_t strata_record_find(strata_t facade, strata_ref_t ref, strata_cal
 
 /* Returns the first layer that handles borrows, or NULL. It searches `route`, the rest of the record's
  * route, from the top, and then the records inside. Sets *record to the record that this layer handles. */
-static strata_layer_t *borrow_layer(const strata_stack_t *server, uint64_t route, strata_record_t **record) {
+static strata_layer_t *borrow_layer(const strata_stack_t *serving_stack, uint64_t route, strata_record_t **record) {
     for (strata_record_t *at = *record; at; at = strata_record_inner(at), route = at ? at->route : 0) {
         for (; route; route >>= STRATA_ROUTE_BITS) {
-            strata_layer_t *layer = server->layers[route & STRATA_ROUTE_MASK];
+            strata_layer_t *layer = serving_stack->layers[route & STRATA_ROUTE_MASK];
             if (!layer->type->record_stream) continue;
             *record = at;
             return layer;
@@ -153,37 +153,37 @@ strata_status_t strata_record_unborrow(strata_call_t *call, strata_record_t *rec
 /* Ends the ref, which is stale from here on: a second free finds another generation. Afterwards this call
  * alone owns the record, and the stack is not destroyed before leave(), whatever it holds. */
 static void enter(strata_call_t *call, strata_record_t *record) {
-    strata_stack_t *server = call->stack, *home = strata_stack_of(record->home);
-    strata_stack_unbook(server, record);
-    server->uncached.bytes -= strata_record_reserved(record);
+    strata_stack_t *serving_stack = call->stack, *home = strata_stack_of(record->home);
+    strata_stack_unbook(serving_stack, record);
+    serving_stack->uncached.bytes -= strata_record_reserved(record);
     bool held = strata_call_holds(call, home);
     if (!held) strata_stack_take(home);
     record->generation++;
     record->state = STRATA_RECORD_DEFERRED;
     if (!held) strata_unlock(&home->lock);
-    server->holds.calls++;
+    serving_stack->holds.calls++;
 }
 
 /* A thread that waits for memory may do so in another stack. */
-static void leave(strata_stack_t *server) {
-    strata_domain_t *domain = server->domain;
-    strata_stack_lock(server);
-    bool waited_for = server->attention_free & STRATA_ATTENTION_WAITER;
-    server->holds.calls--;
-    strata_stack_unlock(server);
+static void leave(strata_stack_t *serving_stack) {
+    strata_domain_t *domain = serving_stack->domain;
+    strata_stack_lock(serving_stack);
+    bool waited_for = serving_stack->attention_free & STRATA_ATTENTION_WAITER;
+    serving_stack->holds.calls--;
+    strata_stack_unlock(serving_stack);
     if (waited_for) strata_domain_wake(domain);
 }
 
 /* Releases the lock, which is held. If not all users are known to be done or noted, the block is
  * quarantined. It is then never reused, and is returned when the stack ends. */
 static void go_back(strata_call_t *call, strata_record_t *record, bool known) {
-    strata_stack_t *server = call->stack;
+    strata_stack_t *serving_stack = call->stack;
     if (record->route == 0) {
-        strata_slab_give(&server->slab, strata_slab_slot(&server->slab, record));
+        strata_slab_give(&serving_stack->slab, strata_slab_slot(&serving_stack->slab, record));
         (void)strata_call_unlock(call);
         return;
     }
-    if (!known) server->figures.quarantined_bytes += record->size;
+    if (!known) serving_stack->figures.quarantined_bytes += record->size;
     (void)strata_call_unlock(call);
     if (known) strata_below_free(record, call);
 }
@@ -192,7 +192,7 @@ static void go_back(strata_call_t *call, strata_record_t *record, bool known) {
  * layer's list. */
 static void finish(strata_call_t *call, strata_record_t *record, strata_sent_mark_t mark, bool known) {
     strata_domain_t *domain = call->stack->domain;
-    if (strata_sent_keep(call, mark, record, known)) {
+    if (strata_sent_defer(call, mark, record, known)) {
         record->attention |= STRATA_ATTENTION_NOTES; /* the record is in limbo */
         call->stack->holds.sent_blocks++;
         (void)strata_call_unlock(call);
@@ -200,7 +200,7 @@ static void finish(strata_call_t *call, strata_record_t *record, strata_sent_mar
         go_back(call, record, known);
     }
     leave(call->stack);
-    if (mark.number) (void)strata_sent_look(domain);
+    if (mark.number) (void)strata_sent_poll(domain);
 }
 
 void strata_record_return(strata_record_t *record, bool known) {

@@ -24,7 +24,7 @@ strata_statistics_t *strata_layer_stack_figures(strata_layer_t *self) {
 
 strata_record_t *strata_block_new(strata_layer_t *self, uint32_t chunk, uint64_t ptr, uint64_t size) {
     STRATA_REFUSE_NULL_AS(self, "self", NULL);
-    uint32_t slot = strata_pieces_begin(&self->stack->slab, chunk, ptr, size);
+    uint32_t slot = strata_block_list_begin(&self->stack->slab, chunk, ptr, size);
     if (slot) return strata_slab_record(&self->stack->slab, slot);
     (void)strata_fail(STRATA_E_LIMIT, 0,
                       "too many blocks: this stack has %u, the maximum; free some, or use more streams or "

@@ -11,16 +11,16 @@ static void copy_row(strata_stack_t *stack, strata_layer_t *layer, const strata_
     if (rows->count++ >= rows->room) return;
     const strata_record_t *chunk = layer && layer->type->chunk_of ? layer->type->chunk_of(layer, block) : block;
     bool live = block->state == STRATA_RECORD_LIVE;
-    const strata_stack_t *server = block->state == STRATA_RECORD_FREE ? stack : strata_stack_of(block->stack);
+    const strata_stack_t *serving_stack = block->state == STRATA_RECORD_FREE ? stack : strata_stack_of(block->stack);
     strata_snapshot_row_t *row = &rows->rows[rows->count - 1];
     row->block.ptr = (void *)(uintptr_t)block->ptr;
     row->block.size = (size_t)block->size;
     row->block.ref = live ? strata_ref_make(stack->number, strata_slab_slot(&stack->slab, block), block->generation) : 0;
     row->chunk = chunk ? chunk->ptr : block->ptr;
     row->requested = live ? (size_t)strata_record_requested(block) : 0;
-    row->stream = server->stream;
+    row->stream = serving_stack->stream;
     row->state = (uint32_t)block->state - STRATA_RECORD_FREE;
-    row->pool = server->group->pool;
+    row->pool = serving_stack->group->pool;
 }
 
 /* Copies all rows of one moment. The first room is an upper bound of the present number of blocks. Blocks may be

@@ -24,32 +24,34 @@ static strata_status_t down(serving_t *serving, uint32_t extra_flags) {
     return status == STRATA_E_NO_MEMORY ? strata_reclaim_once(top, &request, &serving->record) : status;
 }
 
-/* Notes that the stream of the request uses a block of `server`, which it does not own. If that fails,
+/* Notes that the stream of the request uses a block of `serving_stack`, which it does not own. If that fails,
  * the block is returned as if it had never been served. */
-static strata_status_t borrow_served(strata_stack_t *server, strata_record_t *record, strata_stream_t stream) {
-    strata_call_t call = {.stack = server, .stream = stream, .purpose = STRATA_FOR_FIRST_USE};
-    strata_stack_take(server);
-    call.held[0] = server;
+static strata_status_t borrow_served(strata_stack_t *serving_stack, strata_record_t *record, strata_stream_t stream) {
+    strata_call_t call = {.stack = serving_stack, .stream = stream, .purpose = STRATA_FOR_FIRST_USE};
+    strata_stack_take(serving_stack);
+    call.held[0] = serving_stack;
     /* An earlier borrower whose completion cannot be observed may still use this block. */
-    strata_status_t status = server->forgotten.borrower_unknown ? STRATA_E_DEVICE : strata_record_borrow(&call, record, stream);
+    strata_status_t status = serving_stack->forgotten.borrower_unknown ? STRATA_E_DEVICE
+                                                                       : strata_record_borrow(&call, record, stream);
     (void)strata_call_unlock(&call);
     if (status == STRATA_OK || status == STRATA_E_UNSUPPORTED) return STRATA_OK;
     strata_below_undo(record, &call);
-    strata_domain_wake(server->domain);
+    strata_domain_wake(serving_stack->domain);
     return status;
 }
 
 /* Books the record in the stack that served it, whose numbers its route uses. */
 static void book(strata_record_t *record) {
-    strata_stack_t *server = strata_stack_of(record->stack);
-    strata_stack_lock(server);
-    strata_stack_book(server, record);
-    server->uncached.bytes += strata_record_reserved(record);
-    if (server->uncached.bytes > server->uncached.peak_bytes) server->uncached.peak_bytes = server->uncached.bytes;
-    if (server->directory)
-        strata_directory_write(server->directory, record->ptr, record->home,
+    strata_stack_t *serving_stack = strata_stack_of(record->stack);
+    strata_stack_lock(serving_stack);
+    strata_stack_book(serving_stack, record);
+    serving_stack->uncached.bytes += strata_record_reserved(record);
+    if (serving_stack->uncached.bytes > serving_stack->uncached.peak_bytes)
+        serving_stack->uncached.peak_bytes = serving_stack->uncached.bytes;
+    if (serving_stack->directory)
+        strata_directory_write(serving_stack->directory, record->ptr, record->home,
                                strata_slab_slot(&strata_stack_of(record->home)->slab, record));
-    strata_stack_unlock(server);
+    strata_stack_unlock(serving_stack);
 }
 
 /* Serves a hit from the stack of a forgotten stream. The free returns the block to that stack. It is used on
@@ -61,7 +63,7 @@ static bool serve_from_orphans(serving_t *serving) {
     for (strata_stack_t *stack = NULL; (stack = strata_domain_next_orphan(domain, stack)) != NULL;) {
         /* Layers of another group, especially of a pool, may hold memory that this group must not use. */
         if (stack->group != serving->stack->group || stack->group->graph || stack->of_thread != serving->stack->of_thread) continue;
-        if (!strata_stack_has_passed(stack)) continue;
+        if (!strata_stack_is_done(stack)) continue;
         strata_pending_t pending = {.ready_at = UINT64_MAX};
         serving_t theirs = {.stack = stack, .request = serving->request};
         strata_stack_poll(stack, &pending);
@@ -158,10 +160,10 @@ strata_status_t strata_stack_serve(strata_stack_t *stack, const strata_request_t
         return status;
     }
     if (!serving.booked) book(serving.record);
-    uint64_t now = atomic_load(&stack->group->recalls) > 0 ? strata_domain_reserved(stack->domain) : 0;
+    uint64_t now = atomic_load(&stack->group->to_regrow) > 0 ? strata_domain_reserved(stack->domain) : 0;
     if (now > reserved)
         STRATA_DOMAIN_EACH(stack->domain, other)
-            if (other == stack || stands_on(stack, other)) strata_idle_recall(other, stack, request->stream, now - reserved);
+            if (other == stack || stands_on(stack, other)) strata_idle_regrow(other, stack, request->stream, now - reserved);
     *record = serving.record;
     return STRATA_OK;
 }

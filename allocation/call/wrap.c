@@ -2,10 +2,10 @@
 #include "allocation/domain/layer.h"
 #include "platform/arguments.h"
 
-strata_layer_t *strata_record_maker(const strata_stack_t *server, const strata_record_t *record) {
+strata_layer_t *strata_record_maker(const strata_stack_t *serving_stack, const strata_record_t *record) {
     uint64_t route = record->route;
     while (route >> STRATA_ROUTE_BITS) route >>= STRATA_ROUTE_BITS;
-    return route ? server->layers[route] : NULL;
+    return route ? serving_stack->layers[route] : NULL;
 }
 
 /* A look-up of a ref reads the state under the lock of the record's home. If the home is not our stack,

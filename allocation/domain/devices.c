@@ -17,13 +17,13 @@ static bool is_alone(const strata_domain_t *domain) {
     return true;
 }
 
-bool strata_domain_means_many(const strata_domain_t *domain, strata_stream_t stream) {
+bool strata_domain_is_ambiguous_stream(const strata_domain_t *domain, strata_stream_t stream) {
     if (stream != NULL && stream != STRATA_STREAM_LEGACY && stream != STRATA_STREAM_PER_THREAD) return false;
     return strata_place_is_ownerless(strata_place_kind(domain->place)) && !is_alone(domain);
 }
 
 strata_status_t strata_domain_record_event(strata_domain_t *domain, strata_handle_t event, strata_stream_t stream) {
-    if (strata_domain_means_many(domain, stream))
+    if (strata_domain_is_ambiguous_stream(domain, stream))
         return strata_fail(STRATA_E_UNSUPPORTED, 0, "the default stream of several devices: no single event covers them all");
     return strata_device_event_record(domain->device, event, stream);
 }
@@ -100,7 +100,7 @@ static strata_status_t wait_on(strata_device_t *device, strata_stream_t stream) 
 /* Does not wait for the whole device of a captured stream either. */
 bool strata_domain_wait_for(strata_domain_t *domain, strata_stream_t stream) {
     strata_device_t *device;
-    bool of_each = strata_domain_means_many(domain, stream);
+    bool of_each = strata_domain_is_ambiguous_stream(domain, stream);
     strata_status_t status = wait_on(domain->device, stream);
     for (uint32_t i = 0; i < domain->device_count && status != STRATA_E_CAPTURE && (status == STRATA_OK) == of_each; i++)
         if ((device = other(domain, i)) != NULL) status = wait_on(device, stream);

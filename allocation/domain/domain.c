@@ -7,19 +7,19 @@
 #include "allocation/stack/threads.h"
 #include "platform/arithmetic.h"
 
-strata_domain_said_t strata_domain_said(strata_domain_t *domain) {
-    return (strata_domain_said_t){.limit = atomic_load(&domain->quota.limit),
-                                  .count = atomic_load(&domain->count),
-                                  .default_stream = atomic_load(&domain->default_stream),
-                                  .deferral = domain->deferral,
-                                  .peers = atomic_load(&domain->peers)};
+strata_domain_settings_t strata_domain_settings(strata_domain_t *domain) {
+    return (strata_domain_settings_t){.limit = atomic_load(&domain->quota.limit),
+                                      .count = atomic_load(&domain->count),
+                                      .default_stream = atomic_load(&domain->default_stream),
+                                      .deferral = domain->deferral,
+                                      .peers = atomic_load(&domain->peers)};
 }
 
-void strata_domain_lose(strata_domain_t *domain) {
+void strata_domain_note_unreported(strata_domain_t *domain) {
     int nothing = 0;
-    if (!domain->lost || !atomic_compare_exchange_strong(&domain->lost->state, &nothing, 1)) return;
-    domain->lost->error = *strata_last_error();
-    atomic_store(&domain->lost->state, 2);
+    if (!domain->unreported || !atomic_compare_exchange_strong(&domain->unreported->state, &nothing, 1)) return;
+    domain->unreported->error = *strata_last_error();
+    atomic_store(&domain->unreported->state, 2);
 }
 
 /* ---- the list of stacks ---- */
@@ -99,7 +99,7 @@ strata_status_t strata_domain_memory(strata_domain_t *domain, uint64_t *availabl
 
 void strata_domain_unclaim(strata_domain_t *domain, uint64_t bytes) {
     strata_quota_unclaim(&domain->quota, bytes);
-    strata_quota_tell(&domain->quota, &domain->lock);
+    strata_quota_wake(&domain->quota, &domain->lock);
 }
 
 strata_status_t strata_domain_book(strata_domain_t *domain, uint64_t address, uint64_t bytes) {
@@ -119,7 +119,7 @@ void strata_domain_count(strata_domain_t *domain, uint64_t bytes) {
     strata_quota_serve(&domain->quota, bytes);
     strata_domain_note_peak(domain);
     strata_log_note(STRATA_LOG_GREW, domain->place, bytes, strata_domain_reserved(domain));
-    strata_quota_tell(&domain->quota, &domain->lock);
+    strata_quota_wake(&domain->quota, &domain->lock);
 }
 
 void strata_domain_uncover(strata_domain_t *domain, uint64_t address, uint64_t bytes) {

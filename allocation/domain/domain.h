@@ -24,10 +24,10 @@ typedef uint64_t (*strata_domain_free_memory_fn)(void *context, strata_place_t p
 
 /* The first failure that could not be returned to a caller, such as one in a layer's destroy(). The
  * facade's close reports it. */
-typedef struct strata_lost {
+typedef struct strata_unreported {
     _Atomic int state; /* 0 if empty, 1 while it is written, 2 if it is set */
     strata_error_t error;
-} strata_lost_t;
+} strata_unreported_t;
 
 /* For replays, on devices that predict when an event completes. Called under a stack's lock for every block
  * that is freed while other streams still use it. `ready_at` is the time on the device's clock when that
@@ -41,13 +41,13 @@ struct strata_deferral {
 typedef struct strata_driver_memory strata_driver_memory_t;
 
 /* The settings and state of a place. Successive domains of a place each begin with them. */
-typedef struct strata_domain_said {
+typedef struct strata_domain_settings {
     uint64_t limit; /* UINT64_MAX if there is none */
     uint64_t count; /* the last count that was issued */
     strata_stream_t default_stream; /* NULL means the legacy stream */
     strata_deferral_t *deferral; /* may be NULL */
     uint32_t peers; /* other GPUs that may use the place's memory, one bit each */
-} strata_domain_said_t;
+} strata_domain_settings_t;
 
 /* The graph pools that have begun, in every place of a facade (allocation/graphs/graphs.h). A stream may be
  * captured into a pool of one place and request memory in another. */
@@ -84,7 +84,7 @@ struct strata_domain {
     /* Bytes that sources got from the device, and their limit; used only around device calls. With the
      * domain's lock. */
     strata_quota_t quota;
-    _Atomic bool above; /* reserved bytes are above the place's limit, and are watched: allocation/reclaim/over_limit.h */
+    _Atomic bool over_limit; /* reserved bytes are above the place's limit, and are watched: allocation/reclaim/over_limit.h */
     _Atomic uint64_t peak_reserved_bytes;
     strata_peaks_t peaks; /* of the live bytes in all stacks */
     _Atomic uint64_t peak_needed; /* highest sum of requested bytes at a growth that might have waited */
@@ -99,7 +99,7 @@ struct strata_domain {
 
     strata_domain_free_memory_fn free_memory; /* the facade's callbacks, or NULL. Constant once created */
     void *free_memory_context;
-    strata_lost_t *lost; /* outlives the domain; may be NULL. Constant once created */
+    strata_unreported_t *unreported; /* outlives the domain; may be NULL. Constant once created */
 
     strata_lock_t lock; /* guards the fields below */
     /* Every stack of every group in creation order, shared stacks included: domain/stack_list.h. */
@@ -128,15 +128,16 @@ struct strata_domain {
 };
 
 /* Creates a domain with its ordinary group, from `plan`, and that group's shared stack. The layers may
- * allocate memory immediately, within the limit in `said`. `plan`, `device` and `directory` must outlive
+ * allocate memory immediately, within the limit in `settings`. `plan`, `device` and `directory` must outlive
  * the domain. */
 strata_status_t strata_domain_create(strata_device_t *device, strata_place_t place, strata_t facade, const strata_plan_t *plan,
-                                     strata_directory_t *directory, const strata_domain_said_t *said, strata_domain_t **domain);
+                                     strata_directory_t *directory, const strata_domain_settings_t *settings,
+                                     strata_domain_t **domain);
 /* Returns the current settings of the domain's place. */
-strata_domain_said_t strata_domain_said(strata_domain_t *domain);
+strata_domain_settings_t strata_domain_settings(strata_domain_t *domain);
 /* Stores the thread's last error for the facade's close, unless one is already stored. Any thread, under
  * any lock. */
-void strata_domain_lose(strata_domain_t *domain);
+void strata_domain_note_unreported(strata_domain_t *domain);
 /* Destroys the remaining stacks and the shared stack, and returns every event. */
 void strata_domain_destroy(strata_domain_t *domain);
 
@@ -239,14 +240,14 @@ strata_stack_t *strata_domain_thread_shared(strata_group_t *group, uint64_t thre
 /* Called before `stream` is destroyed. Its stacks in this place, if it owns blocks there, become orphans.
  * Their cached memory serves other streams of their group once the work of the stream is complete. Their
  * live blocks remain valid, and an empty orphan is destroyed. */
-void strata_domain_forget_stream(strata_domain_t *domain, strata_stream_t stream);
+void strata_domain_orphan_stream(strata_domain_t *domain, strata_stream_t stream);
 /* Called while building. Once a thread has exited, the stacks of its own default stream become orphans,
  * after a wait for the device. Idle memory of stacks that served only this thread is released, and they are
  * destroyed once they are empty. By then no thread looks them up. */
-void strata_domain_forget_dead_threads(strata_domain_t *domain);
+void strata_domain_orphan_exited_threads(strata_domain_t *domain);
 /* Returns whether `stream` names one stream on each of several devices: a default stream, in memory that
  * belongs to no device. */
-bool strata_domain_means_many(const strata_domain_t *domain, strata_stream_t stream);
+bool strata_domain_is_ambiguous_stream(const strata_domain_t *domain, strata_stream_t stream);
 /* Records an event after the work of a stream. May be called under a stack's lock. E_UNSUPPORTED if the
  * name means several streams: no event follows the work of all of them, and the host must wait. */
 strata_status_t strata_domain_record_event(strata_domain_t *domain, strata_handle_t event, strata_stream_t stream);

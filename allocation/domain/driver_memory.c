@@ -3,7 +3,7 @@
 #include "allocation/tables/index.h"
 #include "platform/host/host_memory.h"
 
-enum { MOST = 1 << 20 };
+enum { LIMIT = 1 << 20 };
 
 /* `address` is 0 while the entry is in no chain. */
 typedef struct entry {
@@ -36,7 +36,7 @@ static void destroy(strata_driver_memory_t *memory) {
 static strata_driver_memory_t *ensure(strata_domain_t *domain) {
     strata_driver_memory_t *memory = atomic_load(&domain->driver_memory), *none = NULL;
     if (memory || !(memory = strata_host_new(1, sizeof *memory))) return memory;
-    if (strata_nodes_init(&memory->nodes, sizeof(entry_t), MOST) != STRATA_OK) {
+    if (strata_nodes_init(&memory->nodes, sizeof(entry_t), LIMIT) != STRATA_OK) {
         strata_host_delete(memory);
         return NULL;
     }
@@ -74,7 +74,7 @@ uint32_t strata_driver_memory_new(strata_domain_t *domain, uint64_t capture) {
     if (entry) return entry;
     strata_growing_serve();
     entry = take(memory, capture);
-    if (!entry) strata_fail(STRATA_E_LIMIT, 0, "graphs of one place allocate %d blocks, the maximum", MOST - 1);
+    if (!entry) strata_fail(STRATA_E_LIMIT, 0, "graphs of one place allocate %d blocks, the maximum", LIMIT - 1);
     return entry;
 }
 
@@ -118,7 +118,7 @@ bool strata_driver_memory_is_of(strata_domain_t *domain, uint32_t entry, uint64_
     return is;
 }
 
-bool strata_driver_memory_is_gone(strata_domain_t *domain, uint32_t entry) {
+bool strata_driver_memory_is_freed(strata_domain_t *domain, uint32_t entry) {
     strata_driver_memory_t *memory = atomic_load(&domain->driver_memory);
     strata_lock(&memory->lock);
     bool gone = at(memory, entry)->gone;

@@ -19,7 +19,7 @@ uint32_t strata_driver_memory_new(strata_domain_t *domain, uint64_t capture);
 /* Sets the address of an entry. Like the functions below, it may be called under a stack's lock. */
 void strata_driver_memory_lies(strata_domain_t *domain, uint32_t entry, uint64_t address);
 bool strata_driver_memory_is_of(strata_domain_t *domain, uint32_t entry, uint64_t capture);
-bool strata_driver_memory_is_gone(strata_domain_t *domain, uint32_t entry);
+bool strata_driver_memory_is_freed(strata_domain_t *domain, uint32_t entry);
 void strata_driver_memory_delete(strata_domain_t *domain, uint32_t entry);
 /* A block is served at an address, to any caller. */
 void strata_driver_memory_served(strata_domain_t *domain, uint64_t address);

@@ -31,7 +31,7 @@ struct strata_group {
     _Atomic bool pinned; /* its idle memory stays in place, because a graph may use it */
     strata_layer_t *shared[STRATA_PLAN_ALL + 1]; /* instances of device scope, by number */
     strata_idle_watch_t idle; /* used only by the thread that looks for idleness */
-    _Atomic uint32_t recalls; /* stacks with memory to recall after idleness; changed under the stack's lock */
+    _Atomic uint32_t to_regrow; /* stacks with memory to regrow after idleness; changed under the stack's lock */
     _Atomic uint64_t ladders;
     _Atomic uint64_t out_of_memory;
     strata_statistics_t ended; /* metrics of stacks that have ended; guarded by the domain's lock */

@@ -58,7 +58,7 @@ static inline uint8_t strata_record_maker_number(const strata_record_t *record) 
 }
 
 /* Returns the bottom layer of a record's route, which made it, or NULL for a record of 0 bytes. */
-strata_layer_t *strata_record_maker(const strata_stack_t *server, const strata_record_t *record);
+strata_layer_t *strata_record_maker(const strata_stack_t *serving_stack, const strata_record_t *record);
 
 /* Clears the block in a source's record before the device frees it, because another thread may get the
  * address before the record is gone. Returns its bytes, which the source restores once the device has
@@ -78,7 +78,7 @@ strata_record_t *strata_record_inner(const strata_record_t *record);
 void strata_below_undo(strata_record_t *record, strata_call_t *call);
 
 /* Writes "retry > stream_safe > auto_growth | system": the layers of an allocation, then those of its
- * chunk. The lock of `server`, which served it, is held. */
-void strata_record_describe(const strata_stack_t *server, const strata_record_t *record, char *text, size_t capacity);
+ * chunk. The lock of `serving_stack`, which served it, is held. */
+void strata_record_describe(const strata_stack_t *serving_stack, const strata_record_t *record, char *text, size_t capacity);
 
 #endif

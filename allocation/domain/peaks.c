@@ -57,7 +57,7 @@ static void share_all(strata_peaks_t *peaks, const strata_stack_t *asks) {
 
 void strata_stack_note_peaks(strata_stack_t *stack) {
     strata_peaks_t *peaks = &stack->domain->peaks;
-    if (stack->magazine_use.occupied) strata_stack_settle(stack);
+    if (stack->magazine_use.occupied) strata_stack_flush_magazines(stack);
     strata_lock(&peaks->lock);
     bool shares = false;
     if (!stack->peak_share.listed) {
@@ -114,7 +114,7 @@ void strata_peaks_begin(strata_peaks_t *peaks) {
 }
 
 /* A single stack's peak is a lower bound for the domain's, and exact if there was only one stack. */
-void strata_peaks_tell(strata_peaks_t *peaks, uint64_t reserved, uint64_t told[STRATA_MEASURES]) {
+void strata_peaks_read(strata_peaks_t *peaks, uint64_t reserved, uint64_t peak_bytes[STRATA_MEASURES]) {
     strata_lock(&peaks->lock);
     for (int measure = 0; measure < STRATA_MEASURES; measure++) {
         uint64_t now = 0, highest = peaks->ended[measure], sum = peaks->ended_sum[measure];
@@ -126,7 +126,7 @@ void strata_peaks_tell(strata_peaks_t *peaks, uint64_t reserved, uint64_t told[S
         peaks->most[measure] = strata_max(peaks->most[measure], strata_max(now, highest));
         /* Concurrent requests of three threads may sum up to more than was ever live. */
         uint64_t seen = peaks->count > 1 ? strata_max(strata_min(peaks->most[measure], reserved), now) : peaks->most[measure];
-        told[measure] = peaks->crowded ? strata_max(strata_min(sum, reserved), seen) : seen;
+        peak_bytes[measure] = peaks->crowded ? strata_max(strata_min(sum, reserved), seen) : seen;
     }
     strata_unlock(&peaks->lock);
 }

@@ -36,6 +36,6 @@ void strata_peaks_begin_stack(strata_peaks_t *peaks, strata_stack_t *stack);
 /* Resets the peaks of the place. No lock is held. */
 void strata_peaks_begin(strata_peaks_t *peaks);
 /* Returns the peaks of the place, by measure, which are at most `reserved`. */
-void strata_peaks_tell(strata_peaks_t *peaks, uint64_t reserved, uint64_t told[STRATA_MEASURES]);
+void strata_peaks_read(strata_peaks_t *peaks, uint64_t reserved, uint64_t peak_bytes[STRATA_MEASURES]);
 
 #endif

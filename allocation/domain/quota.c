@@ -59,8 +59,8 @@ bool strata_quota_claim_in_time(strata_quota_t *quota, uint64_t bytes, strata_lo
     return claimed;
 }
 
-void strata_quota_tell(strata_quota_t *quota, strata_lock_t *lock) {
-    if (!strata_quota_is_awaited(quota)) return;
+void strata_quota_wake(strata_quota_t *quota, strata_lock_t *lock) {
+    if (!strata_quota_has_waiters(quota)) return;
     strata_lock(lock);
     strata_condition_broadcast(&quota->settled);
     strata_unlock(lock);

@@ -35,7 +35,7 @@ bool strata_quota_claim_in_time(strata_quota_t *quota, uint64_t bytes, strata_lo
 void strata_quota_reset_peak(strata_quota_t *quota);
 
 /* Settle a claim: the bytes were served, or not. Afterwards, once no lock is held, the caller wakes waiters
- * with strata_quota_tell(). */
+ * with strata_quota_wake(). */
 static inline void strata_quota_serve(strata_quota_t *quota, uint64_t bytes) { atomic_fetch_add(&quota->served, bytes); }
 static inline void strata_quota_unclaim(strata_quota_t *quota, uint64_t bytes) { atomic_fetch_sub(&quota->used, bytes); }
 /* Served bytes were freed. */
@@ -43,9 +43,9 @@ static inline void strata_quota_return(strata_quota_t *quota, uint64_t bytes) {
     atomic_fetch_sub(&quota->served, bytes);
     atomic_fetch_sub(&quota->used, bytes);
 }
-/* Returns whether strata_quota_tell() must wake a thread. */
-static inline bool strata_quota_is_awaited(strata_quota_t *quota) { return atomic_load(&quota->waiting) > 0; }
-void strata_quota_tell(strata_quota_t *quota, strata_lock_t *lock);
+/* Returns whether strata_quota_wake() must wake a thread. */
+static inline bool strata_quota_has_waiters(strata_quota_t *quota) { return atomic_load(&quota->waiting) > 0; }
+void strata_quota_wake(strata_quota_t *quota, strata_lock_t *lock);
 
 /* Sets another limit. After the return no claim above it is in progress, so the served bytes do not grow
  * while they are above. No lock is held. */

@@ -93,7 +93,7 @@ static strata_status_t lend(strata_sent_t *self, const strata_call_t *call, stra
 
 strata_status_t strata_sent_lease(strata_domain_t *domain, strata_ref_t ref, int *lease) {
     int ends[2];
-    (void)strata_sent_look(domain);
+    (void)strata_sent_poll(domain);
     strata_status_t status = make_nodes(&domain->sent);
     if (status != STRATA_OK) return status;
     if (pipe2(ends, O_CLOEXEC) != 0) return no_descriptor();
@@ -118,7 +118,7 @@ strata_sent_mark_t strata_sent_mark(const strata_call_t *call, const strata_reco
     return number ? (strata_sent_mark_t){number, strata_ref_of(record)} : (strata_sent_mark_t){0};
 }
 
-bool strata_sent_keep(const strata_call_t *call, strata_sent_mark_t mark, strata_record_t *record, bool known) {
+bool strata_sent_defer(const strata_call_t *call, strata_sent_mark_t mark, strata_record_t *record, bool known) {
     strata_sent_t *self = &call->stack->domain->sent;
     if (mark.number == 0) return false;
     strata_lock(&self->lock);
@@ -157,7 +157,7 @@ static bool ask(const strata_sent_t *self, uint32_t *from, batch_t *batch) {
     return *from < self->nodes.used || batch->count > 0;
 }
 
-uint64_t strata_sent_look(strata_domain_t *domain) {
+uint64_t strata_sent_poll(strata_domain_t *domain) {
     strata_sent_t *self = &domain->sent;
     uint64_t freed = 0;
     uint32_t from = 1;

@@ -45,10 +45,10 @@ strata_status_t strata_sent_lease(strata_domain_t *domain, strata_ref_t ref, int
 strata_sent_mark_t strata_sent_mark(const strata_call_t *call, const strata_record_t *record);
 /* Puts a freed block with that mark into limbo and returns true if other processes use it. Otherwise the
  * next look removes its entry. `known` is passed to strata_record_return(). */
-bool strata_sent_keep(const strata_call_t *call, strata_sent_mark_t mark, strata_record_t *record, bool known);
+bool strata_sent_defer(const strata_call_t *call, strata_sent_mark_t mark, strata_record_t *record, bool known);
 /* Removes the entries of pipes that have hung up, and frees their blocks in limbo. Returns the bytes of
  * those. No lock is held. */
-uint64_t strata_sent_look(strata_domain_t *domain);
+uint64_t strata_sent_poll(strata_domain_t *domain);
 static inline bool strata_sent_has_limbo(strata_sent_t *sent) { return atomic_load(&sent->limbo) > 0; }
 
 /* Add the metrics of a place, of a stack, or of a pool. */

@@ -65,12 +65,12 @@ strata_status_t strata_graph_pool_make(strata_domain_t *domain, uint64_t number,
 /* Returns the pool with this number, or NULL if there is none or it has ended. */
 strata_graph_pool_t *strata_graph_pool_find(strata_domain_t *domain, uint64_t number);
 /* Adds a hold and routes requests to the pool. Afterwards, and after a close, the caller settles all places
- * (strata_graphs_settle()). E_BUSY if the pool is already open. E_LIMIT. E_STALE if it has ended. */
+ * (strata_graphs_update_paths()). E_BUSY if the pool is already open. E_LIMIT. E_STALE if it has ended. */
 strata_status_t strata_graph_pool_open(strata_graph_pool_t *pool, uint64_t number, const strata_graph_window_t *window);
 /* Stops routing requests to the pool. The caller then calls strata_graphs_sweep(), with no lock held. */
 void strata_graph_pool_close(strata_graph_pool_t *pool);
 /* Removes one hold. Returns false if the program has none. */
-bool strata_graph_pool_let_go(strata_graph_pool_t *pool);
+bool strata_graph_pool_release(strata_graph_pool_t *pool);
 /* Adds a hold for an operation that needs the pool's memory to stay. Returns false if nothing keeps the pool. */
 bool strata_graph_pool_hold(strata_graph_pool_t *pool);
 /* Releases the memory of pools that nothing keeps any longer, in all places of the facade. Pools without
@@ -87,7 +87,7 @@ typedef struct strata_graph_pool_state {
     bool open;
     uint64_t outside_blocks;
 } strata_graph_pool_state_t;
-void strata_graph_pool_tell(strata_graph_pool_t *pool, strata_graph_pool_state_t *state);
+void strata_graph_pool_read(strata_graph_pool_t *pool, strata_graph_pool_state_t *state);
 
 /* ---- routing of requests ---- */
 
@@ -96,11 +96,11 @@ static inline bool strata_graphs_open(const strata_domain_t *domain) {
 }
 /* Called for each place of the facade after a pool was opened or closed in any of them. Hits outside graphs
  * then take the fast path if no capture has to be checked. */
-void strata_graphs_settle(strata_domain_t *domain);
-/* Like strata_graphs_settle(), for the pool's own stacks, which depend on that pool only. Called after the
+void strata_graphs_update_paths(strata_domain_t *domain);
+/* Like strata_graphs_update_paths(), for the pool's own stacks, which depend on that pool only. Called after the
  * pool was closed or became ready. From a close until the next known capture, none of its hits takes the
  * fast path. */
-void strata_graph_pool_settle(strata_graph_pool_t *pool);
+void strata_graph_pool_update_paths(strata_graph_pool_t *pool);
 /* Sets *pool to the open pool for requests of a stream (and thread) in this place, or to NULL if there is
  * none. Requires that some pool is open. E_CAPTURE if the stream is being captured and no pool of the place
  * was begun for it. No lock is held. */
@@ -156,7 +156,7 @@ typedef struct strata_graph_block {
     strata_block_t block;
     size_t requested;
     uint64_t life; /* of that stack */
-    uint16_t server; /* its number */
+    uint16_t serving_stack; /* its number */
     bool keeps; /* in a list of changes: true if it was made live again, false if it was freed */
 } strata_graph_block_t;
 

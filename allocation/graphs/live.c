@@ -30,23 +30,23 @@ typedef struct collecting {
 } collecting_t;
 
 /* Hits must skip the layers above the cache, because their work for a request must not be repeated. */
-static bool can_set_back(const strata_stack_t *server) {
-    const strata_layer_type_t *type = server->cache ? server->cache->type : NULL;
+static bool can_set_back(const strata_stack_t *serving_stack) {
+    const strata_layer_type_t *type = serving_stack->cache ? serving_stack->cache->type : NULL;
     return type && STRATA_LAYER_HAS(type, take_at) && STRATA_LAYER_HAS(type, find);
 }
 
 static void collect_one(const strata_record_t *record, void *context) {
     collecting_t *collecting = context;
     strata_graph_blocks_t *blocks = collecting->blocks;
-    const strata_stack_t *server = strata_stack_of(record->stack);
+    const strata_stack_t *serving_stack = strata_stack_of(record->stack);
     if (record->size == 0) return;
-    collecting->supported = collecting->supported && can_set_back(server);
+    collecting->supported = collecting->supported && can_set_back(serving_stack);
     if (blocks->count < collecting->room)
         blocks->all[blocks->count] = (strata_graph_block_t){
             .block = {.ptr = (void *)(uintptr_t)record->ptr, .size = record->size, .ref = strata_ref_of(record)},
             .requested = strata_record_requested(record),
-            .life = server->life,
-            .server = record->stack};
+            .life = serving_stack->life,
+            .serving_stack = record->stack};
     blocks->count++;
 }
 
@@ -158,45 +158,48 @@ static const strata_record_t *block_at(strata_layer_t *cache, const strata_recor
     return known && known->ptr <= address ? known : cache->type->find(cache, address);
 }
 
-static bool is_served_by(const strata_stack_t *server, const strata_graph_block_t *block) {
-    return server->number == block->server && server->life == block->life;
+static bool is_served_by(const strata_stack_t *serving_stack, const strata_graph_block_t *block) {
+    return serving_stack->number == block->serving_stack && serving_stack->life == block->life;
 }
 
 /* Checks the blocks from change->entered on that one stack served, and keeps that stack from ending.
  * Splitting a block out of a free one takes at most two more slots. */
 static strata_status_t check_makes(change_t *change) {
-    strata_stack_t *server = strata_stack_of(change->makes[change->entered].server);
+    strata_stack_t *serving_stack = strata_stack_of(change->makes[change->entered].serving_stack);
     const strata_record_t *known = NULL;
     strata_status_t status = STRATA_OK;
-    strata_stack_lock(server);
-    bool there = server->open && server->group == change->pool->group && is_served_by(server, &change->makes[change->entered]);
+    strata_stack_lock(serving_stack);
+    bool there = serving_stack->open && serving_stack->group == change->pool->group &&
+                 is_served_by(serving_stack, &change->makes[change->entered]);
     if (!there) status = strata_fail(STRATA_E_STALE, 0, "the stream's stack in the pool was closed");
-    while (status == STRATA_OK && change->entered < change->make_count && is_served_by(server, &change->makes[change->entered])) {
+    while (status == STRATA_OK && change->entered < change->make_count &&
+           is_served_by(serving_stack, &change->makes[change->entered])) {
         const strata_graph_block_t *block = &change->makes[change->entered];
-        known = block_at(server->cache, known, address_of(block));
-        if (known) status = check_run(change, &server->cache->stack->slab, known, address_of(block) + block->block.size);
+        known = block_at(serving_stack->cache, known, address_of(block));
+        if (known) status = check_run(change, &serving_stack->cache->stack->slab, known, address_of(block) + block->block.size);
         else status = strata_fail(STRATA_E_STALE, 0, "memory that was live at the checkpoint has gone back to the device");
-        server->holds.calls++;
+        serving_stack->holds.calls++;
         change->entered++;
     }
-    const strata_slab_t *slab = there ? &server->cache->stack->slab : NULL;
+    const strata_slab_t *slab = there ? &serving_stack->cache->stack->slab : NULL;
     uint64_t slots = there ? strata_slab_slots_for(slab, (uint32_t)strata_min(2 * change->make_count, UINT32_MAX)) : 0;
-    strata_stack_unlock(server);
+    strata_stack_unlock(serving_stack);
     return status == STRATA_OK ? strata_slab_reserve(slab, slots) : status;
 }
 
 /* ---- carry the changes out ---- */
 
 static strata_status_t make_one(strata_graph_block_t *block) {
-    strata_stack_t *server = strata_stack_of(block->server);
-    strata_stack_lock(server);
-    const strata_stack_t *home = atomic_load(&server->home);
-    strata_record_t *record = server->cache->type->take_at(server->cache, &block->block, block->requested, server);
+    strata_stack_t *serving_stack = strata_stack_of(block->serving_stack);
+    strata_stack_lock(serving_stack);
+    const strata_stack_t *home = atomic_load(&serving_stack->home);
+    strata_record_t *record = serving_stack->cache->type->take_at(serving_stack->cache, &block->block, block->requested,
+                                                                  serving_stack);
     if (record) {
-        strata_direct_serve(server, home, record);
+        strata_direct_serve(serving_stack, home, record);
         block->block.ref = strata_ref_of(record);
     }
-    strata_stack_unlock(server);
+    strata_stack_unlock(serving_stack);
     if (record) return STRATA_OK;
     return strata_fail(STRATA_E_CORRUPT, 0, "the block of %zu bytes at %s could not be restored", block->block.size,
                        strata_pointer_text(block->block.ptr).text);
@@ -223,7 +226,7 @@ strata_status_t strata_graph_pool_set_live(strata_graph_pool_t *pool, const stra
                 strata_record_free(&call, record);
         }
         for (size_t i = 0; i < change.make_count && status == STRATA_OK; i++) status = make_one(&change.makes[i]);
-        for (size_t i = 0; i < change.entered; i++) strata_stack_leave(strata_stack_of(change.makes[i].server));
+        for (size_t i = 0; i < change.entered; i++) strata_stack_leave(strata_stack_of(change.makes[i].serving_stack));
     } else {
         status = STRATA_E_HOST_MEMORY;
     }

@@ -60,7 +60,7 @@ strata_status_t strata_graph_pool_make(strata_domain_t *domain, uint64_t number,
 
 /* ---- open and closed ---- */
 
-static void settle_group(strata_domain_t *domain, const strata_group_t *group) {
+static void update_group_paths(strata_domain_t *domain, const strata_group_t *group) {
     STRATA_DOMAIN_EACH_OF(domain, group, stack) {
         strata_stack_lock(stack);
         if (stack->open && !stack->is_shared) strata_stack_close(stack, STRATA_CLOSED_BY_GRAPHS, strata_graphs_divert(stack));
@@ -68,18 +68,18 @@ static void settle_group(strata_domain_t *domain, const strata_group_t *group) {
     }
 }
 
-void strata_graph_pool_settle(strata_graph_pool_t *pool) { settle_group(pool->group->domain, pool->group); }
+void strata_graph_pool_update_paths(strata_graph_pool_t *pool) { update_group_paths(pool->group->domain, pool->group); }
 
-void strata_graphs_settle(strata_domain_t *domain) {
+void strata_graphs_update_paths(strata_domain_t *domain) {
     strata_group_t *group = NULL;
     while ((group = strata_domain_next_group(domain, group)) != NULL)
-        if (!group->graph) settle_group(domain, group);
+        if (!group->graph) update_group_paths(domain, group);
 }
 
 /* Only the pool's own layers meet streams that are being captured: the pool owns the outside blocks that
  * its graph uses. */
-static void tell_layers(const strata_graph_pool_t *pool, bool begins) {
-    STRATA_DOMAIN_EACH_OF(pool->group->domain, pool->group, stack) strata_stack_tell_capture(stack, pool->group->pool, begins);
+static void notify_layers(const strata_graph_pool_t *pool, bool begins) {
+    STRATA_DOMAIN_EACH_OF(pool->group->domain, pool->group, stack) strata_stack_notify_capture(stack, pool->group->pool, begins);
 }
 
 /* Returns false if the pool has ended or is about to end. */
@@ -123,7 +123,7 @@ strata_status_t strata_graph_pool_open(strata_graph_pool_t *pool, uint64_t numbe
         return strata_fail(STRATA_E_STALE, 0, "pool %#llx has ended, because nothing kept it", (unsigned long long)number);
     strata_captures_await_uncaptured();
     strata_graph_pool_poll(pool); /* completed frees serve this capture; nothing is polled inside it */
-    tell_layers(pool, true);
+    notify_layers(pool, true);
     return STRATA_OK;
 }
 
@@ -145,11 +145,11 @@ static void unlist_open(strata_graph_pool_t *pool) {
 
 void strata_graph_pool_close(strata_graph_pool_t *pool) {
     unlist_open(pool);
-    tell_layers(pool, false);
-    strata_graph_pool_settle(pool);
+    notify_layers(pool, false);
+    strata_graph_pool_update_paths(pool);
 }
 
-bool strata_graph_pool_let_go(strata_graph_pool_t *pool) {
+bool strata_graph_pool_release(strata_graph_pool_t *pool) {
     strata_domain_t *domain = pool->group->domain;
     strata_lock(&domain->lock);
     bool held = pool->holds > 0;
@@ -163,7 +163,7 @@ void strata_graphs_inherit(strata_stack_t *stack) {
     strata_stack_lock(stack);
     if (!stack->is_shared) strata_stack_close(stack, STRATA_CLOSED_BY_GRAPHS, strata_graphs_divert(stack));
     strata_stack_unlock(stack);
-    if (pool && pool->open) strata_stack_tell_capture(stack, pool->group->pool, true);
+    if (pool && pool->open) strata_stack_notify_capture(stack, pool->group->pool, true);
 }
 
 /* ---- the end ---- */
@@ -262,7 +262,7 @@ void strata_graphs_end(strata_domain_t *domain) {
     }
 }
 
-void strata_graph_pool_tell(strata_graph_pool_t *pool, strata_graph_pool_state_t *state) {
+void strata_graph_pool_read(strata_graph_pool_t *pool, strata_graph_pool_state_t *state) {
     strata_domain_t *domain = pool->group->domain;
     strata_lock(&domain->lock);
     *state = (strata_graph_pool_state_t){.holds = pool->holds,

@@ -73,7 +73,7 @@ strata_status_t strata_graph_pool_watch(strata_graph_pool_t *pool, strata_stream
         strata_lock(&domain->lock);
         atomic_store(&pool->ready, pool->open);
         strata_unlock(&domain->lock);
-        strata_graph_pool_settle(pool);
+        strata_graph_pool_update_paths(pool);
         return status;
     }
     /* Undoes the claim. The next request tries again. */

@@ -9,7 +9,7 @@
 uint64_t strata_domain_poll(strata_domain_t *domain, strata_pending_t *pending) {
     *pending = (strata_pending_t){.ready_at = UINT64_MAX};
     strata_graphs_sweep(domain);
-    pending->freed_bytes = strata_sent_look(domain);
+    pending->freed_bytes = strata_sent_poll(domain);
     STRATA_DOMAIN_EACH(domain, stack) strata_stack_poll(stack, pending);
     return pending->freed_bytes;
 }
@@ -34,7 +34,7 @@ static bool is_of_level(const strata_stack_t *stack, int level, levels_t *met) {
 
 /* Returns whether other groups may take the stack's idle memory. They may not if its group keeps it, pins
  * it for graphs, or is paused. */
-static bool is_anybodys(const strata_stack_t *stack) {
+static bool is_unowned(const strata_stack_t *stack) {
     return !stack->group->keeps && !atomic_load(&stack->group->pinned) && !strata_group_is_paused(stack->group);
 }
 
@@ -46,7 +46,7 @@ uint64_t strata_domain_release(strata_domain_t *domain, const strata_group_t *ow
     for (int level = 0; level < LEVELS; level++) {
         if (!has_level(levels, level)) continue;
         STRATA_DOMAIN_EACH(domain, stack) {
-            bool gives = is_of_level(stack, level, &levels) && (is_anybodys(stack) || stack->group == own);
+            bool gives = is_of_level(stack, level, &levels) && (is_unowned(stack) || stack->group == own);
             if (gives) released += strata_stack_release(stack);
         }
     }
@@ -72,14 +72,14 @@ uint64_t strata_domain_release_group(strata_domain_t *domain, const strata_group
 uint64_t strata_domain_kept_bytes(strata_domain_t *domain, const strata_group_t *own) {
     uint64_t kept = 0;
     STRATA_DOMAIN_EACH(domain, stack)
-        if (!is_anybodys(stack) && !strata_group_is_paused(stack->group) && stack->group != own)
+        if (!is_unowned(stack) && !strata_group_is_paused(stack->group) && stack->group != own)
             kept += strata_stack_idle_bytes(stack);
     return kept;
 }
 
 /* Selects the stacks of one group, or with NULL all stacks that other groups may take memory from. */
 static bool is_trimmed(const strata_stack_t *stack, const strata_group_t *only) {
-    return only ? stack->group == only : is_anybodys(stack);
+    return only ? stack->group == only : is_unowned(stack);
 }
 
 static uint64_t idle_of_all(strata_domain_t *domain, const strata_group_t *only) {

@@ -10,7 +10,8 @@
 #include "platform/host/host_memory.h"
 
 strata_status_t strata_domain_create(strata_device_t *device, strata_place_t place, strata_t facade, const strata_plan_t *plan,
-                                     strata_directory_t *directory, const strata_domain_said_t *said, strata_domain_t **out) {
+                                     strata_directory_t *directory, const strata_domain_settings_t *settings,
+                                     strata_domain_t **out) {
     strata_domain_t *domain = strata_host_new(1, sizeof *domain);
     if (!domain) return STRATA_E_HOST_MEMORY;
     domain->device = device;
@@ -27,12 +28,12 @@ strata_status_t strata_domain_create(strata_device_t *device, strata_place_t pla
     strata_captures_init(&domain->own_captures);
     domain->captures = &domain->own_captures;
     strata_peaks_init(&domain->peaks);
-    strata_quota_init(&domain->quota, said->limit);
-    atomic_store(&domain->count, said->count);
-    domain->deferral = said->deferral;
-    atomic_store(&domain->peers, said->peers);
-    atomic_store(&domain->default_stream, said->default_stream);
-    atomic_store(&domain->default_from_first, said->default_stream != NULL);
+    strata_quota_init(&domain->quota, settings->limit);
+    atomic_store(&domain->count, settings->count);
+    domain->deferral = settings->deferral;
+    atomic_store(&domain->peers, settings->peers);
+    atomic_store(&domain->default_stream, settings->default_stream);
+    atomic_store(&domain->default_from_first, settings->default_stream != NULL);
     strata_stack_t *shared;
     strata_status_t status = strata_events_init(&domain->events, device);
     if (status == STRATA_OK) status = strata_quarantine_init(&domain->quarantine);
@@ -82,7 +83,7 @@ strata_status_t strata_domain_add_stack(strata_domain_t *domain, strata_stack_t 
     /* A new stack starts with the waiter bit if a thread waits, and with the directory if the program frees by pointer. */
     strata_stack_take(strata_stack_home(stack));
     if (domain->waiters > 0) stack->attention_free = STRATA_ATTENTION_WAITER;
-    if (atomic_load(&domain->above)) strata_stack_close(stack, STRATA_CLOSED_ABOVE_LIMIT, true);
+    if (atomic_load(&domain->over_limit)) strata_stack_close(stack, STRATA_CLOSED_ABOVE_LIMIT, true);
     strata_group_inherit(stack);
     strata_unlock(&strata_stack_home(stack)->lock);
     if (domain->pointers_noted) strata_stack_note_pointers(stack, domain->directory);

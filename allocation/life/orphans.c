@@ -10,7 +10,7 @@ typedef strata_stack_t *(*step_fn)(strata_domain_t *domain, const strata_stack_t
 
 /* Moves a walk to the next stack, or to none if `step` is NULL. Destroys the previous stack if it is empty, no stack
  * uses it, and no walk visits it. */
-static strata_stack_t *end_and_go_on(strata_domain_t *domain, strata_stack_t *stack, step_fn step) {
+static strata_stack_t *end_and_next(strata_domain_t *domain, strata_stack_t *stack, step_fn step) {
     strata_lock(&domain->lock);
     strata_stack_t *next = step ? step(domain, stack) : NULL;
     if (next) next->links.visitors++;
@@ -28,8 +28,8 @@ static strata_stack_t *end_and_go_on(strata_domain_t *domain, strata_stack_t *st
 void strata_domain_sweep_orphans(strata_domain_t *domain) {
     strata_stack_t *stack = strata_domain_next_orphan(domain, NULL);
     while (stack)
-        stack = strata_stack_has_passed(stack) ? end_and_go_on(domain, stack, strata_stack_list_next_orphan)
-                                               : strata_domain_next_orphan(domain, stack);
+        stack = strata_stack_is_done(stack) ? end_and_next(domain, stack, strata_stack_list_next_orphan)
+                                            : strata_domain_next_orphan(domain, stack);
 }
 
 /* Orphans per partial sweep. One stream leaves fewer, so few orphans wait for the next full sweep. */
@@ -44,8 +44,8 @@ static void sweep_some(strata_domain_t *domain) {
     domain->looked++;
     strata_unlock(&domain->lock);
     for (int i = 0; i < PARTIAL_SWEEP && stack; i++)
-        stack = strata_stack_has_passed(stack) ? end_and_go_on(domain, stack, strata_stack_list_next_orphan)
-                                               : strata_domain_next_orphan(domain, stack);
+        stack = strata_stack_is_done(stack) ? end_and_next(domain, stack, strata_stack_list_next_orphan)
+                                            : strata_domain_next_orphan(domain, stack);
     strata_lock(&domain->lock);
     domain->next_swept = stack;
     if (stack) stack->links.visitors--;
@@ -54,7 +54,7 @@ static void sweep_some(strata_domain_t *domain) {
 
 /* Two threads that forget one stream at the same time may both call this. Either event follows all earlier
  * work, and one observable completion is enough. */
-static void note_gone(strata_stack_t *stack, strata_handle_t event, bool known) {
+static void note_orphaned(strata_stack_t *stack, strata_handle_t event, bool known) {
     strata_stack_take(stack);
     strata_handle_t spare = event ? stack->forgotten.last_event : NULL;
     if (event) stack->forgotten.last_event = event;
@@ -82,14 +82,14 @@ static void make_orphan(strata_domain_t *domain, strata_stack_t *stack) {
     strata_unlock(&domain->lock);
 }
 
-void strata_domain_forget_stream(strata_domain_t *domain, strata_stream_t stream) {
+void strata_domain_orphan_stream(strata_domain_t *domain, strata_stream_t stream) {
     strata_stack_set_t borrowed;
-    for (strata_stack_t *own = NULL; (own = visit(domain, stream, own)) != NULL;) strata_stack_stream_gone(own, stream);
+    for (strata_stack_t *own = NULL; (own = visit(domain, stream, own)) != NULL;) strata_stack_stream_destroyed(own, stream);
     /* The shared stacks are last: layers of a stack may fill and return memory when their stream ends,
      * which is also work of the stream. */
     strata_stack_list_visit_borrowed(domain, stream, &borrowed);
     for (int shared = 0; shared < 2; shared++) STRATA_STACK_SET_EACH(&borrowed, stack)
-    if (stack->is_shared == (shared != 0)) strata_stack_stream_gone(stack, stream);
+    if (stack->is_shared == (shared != 0)) strata_stack_stream_destroyed(stack, stream);
     strata_stack_list_leave_borrowed(domain, stream, &borrowed);
     strata_place_kind_t kind = strata_place_kind(domain->place);
     bool owns = kind == STRATA_PLACE_GPU || kind == STRATA_PLACE_MANAGED;
@@ -103,9 +103,9 @@ void strata_domain_forget_stream(strata_domain_t *domain, strata_stream_t stream
             strata_events_give(&domain->events, event);
             event = NULL;
         }
-        note_gone(stack, event, event || strata_domain_wait_for(domain, stack->stream));
+        note_orphaned(stack, event, event || strata_domain_wait_for(domain, stack->stream));
         make_orphan(domain, stack);
-        if (strata_stack_has_passed(stack)) (void)end_and_go_on(domain, stack, NULL);
+        if (strata_stack_is_done(stack)) (void)end_and_next(domain, stack, NULL);
         else strata_domain_leave_stack(domain, stack);
     }
     sweep_some(domain);
@@ -114,13 +114,13 @@ void strata_domain_forget_stream(strata_domain_t *domain, strata_stream_t stream
 void strata_domain_orphan_group(strata_domain_t *domain, const strata_group_t *group) {
     STRATA_DOMAIN_EACH_OF(domain, group, stack) {
         if (stack->is_shared || stack->forgotten.orphan) continue;
-        note_gone(stack, NULL, true);
+        note_orphaned(stack, NULL, true);
         make_orphan(domain, stack);
     }
     strata_domain_sweep_orphans(domain);
 }
 
-void strata_domain_forget_dead_threads(strata_domain_t *domain) {
+void strata_domain_orphan_exited_threads(strata_domain_t *domain) {
     uint64_t exits = strata_threads_exits();
     if (exits == domain->exits_seen && !strata_domain_has_orphans(domain)) return;
     STRATA_DOMAIN_EACH(domain, left)
@@ -135,7 +135,7 @@ void strata_domain_forget_dead_threads(strata_domain_t *domain) {
     if (any && !strata_domain_wait_for_all(domain)) return;
     STRATA_DOMAIN_EACH(domain, stack) {
         if (!stack->forgotten.thread_exited || stack->forgotten.orphan) continue;
-        note_gone(stack, NULL, true);
+        note_orphaned(stack, NULL, true);
         make_orphan(domain, stack);
         (void)strata_stack_release(stack);
     }
@@ -145,7 +145,7 @@ void strata_domain_forget_dead_threads(strata_domain_t *domain) {
     for (int walk = 0; walk < 2; walk++) {
         strata_stack_t *stack = strata_domain_next_stack(domain, NULL);
         while (stack)
-            stack = is_left(stack) ? end_and_go_on(domain, stack, strata_stack_list_next) : strata_domain_next_stack(domain, stack);
+            stack = is_left(stack) ? end_and_next(domain, stack, strata_stack_list_next) : strata_domain_next_stack(domain, stack);
     }
     any = false;
     STRATA_DOMAIN_EACH(domain, stack) any = any || is_left(stack);

@@ -256,7 +256,7 @@ static strata_status_t build(strata_stack_t *stack) {
         stack->top = stack->layers[1];
         strata_stack_take(stack);
         flatten(stack);
-        if (strata_magazines_meetings == 0) strata_magazines_begin(stack);
+        if (strata_magazines_threshold == 0) strata_magazines_begin(stack);
         strata_unlock(&stack->lock);
     }
     set_open(stack, true);

@@ -17,7 +17,7 @@ void strata_bins_init(strata_bins_t *bins, uint32_t unit_shift) {
 
 uint32_t strata_bins_find_any(strata_bins_t *bins, strata_slab_t *slab, uint64_t size) {
     uint32_t scan = UINT32_MAX;
-    strata_bins_settle(bins, slab);
+    strata_bins_link_loose(bins, slab);
     uint32_t slot = strata_bins_best(slab, bins->heads[strata_bins_of(bins, size)], size, &scan);
     return slot ? slot : strata_bins_find(bins, slab, size);
 }

@@ -98,7 +98,7 @@ static inline void strata_bins_unlink(strata_bins_t *bins, strata_slab_t *slab, 
 }
 
 /* Links the loose block, if there is one. */
-static inline void strata_bins_settle(strata_bins_t *bins, strata_slab_t *slab) {
+static inline void strata_bins_link_loose(strata_bins_t *bins, strata_slab_t *slab) {
     if (bins->loose) strata_bins_link(bins, slab, bins->loose, bins->loose_bin);
     bins->loose = 0;
     bins->loose_bin = STRATA_BINS;
@@ -174,7 +174,7 @@ static inline uint32_t strata_bins_find(strata_bins_t *bins, strata_slab_t *slab
     if (bin >= STRATA_BINS_EXACT) {
         if (bins->loose_bin == bin) {
             if (slab->records[bins->loose].size == size) return bins->loose;
-            strata_bins_settle(bins, slab);
+            strata_bins_link_loose(bins, slab);
         }
         uint32_t slot = strata_bins_best(slab, bins->heads[bin], size, &scan);
         if (slot) return slot;
@@ -183,7 +183,7 @@ static inline uint32_t strata_bins_find(strata_bins_t *bins, strata_slab_t *slab
     uint32_t next = strata_bins_next(bins, bin);
     if (bins->loose_bin >= bin && bins->loose_bin <= next) {
         if (bins->loose_bin < next || next < STRATA_BINS_EXACT || next == STRATA_BINS) return bins->loose;
-        strata_bins_settle(bins, slab);
+        strata_bins_link_loose(bins, slab);
     }
     if (next == STRATA_BINS) return 0;
     uint32_t head = bins->heads[next];

@@ -2,7 +2,7 @@
 
 #include "platform/status.h"
 
-uint32_t strata_pieces_begin(strata_slab_t *slab, uint32_t chunk, uint64_t ptr, uint64_t size) {
+uint32_t strata_block_list_begin(strata_slab_t *slab, uint32_t chunk, uint64_t ptr, uint64_t size) {
     uint32_t slot = strata_slab_take(slab);
     if (slot == 0) return 0;
     strata_record_t *block = strata_slab_record(slab, slot);
@@ -16,7 +16,7 @@ uint32_t strata_pieces_begin(strata_slab_t *slab, uint32_t chunk, uint64_t ptr, 
     return slot;
 }
 
-uint32_t strata_pieces_move(strata_slab_t *slab, uint32_t old_slot) {
+uint32_t strata_block_list_move(strata_slab_t *slab, uint32_t old_slot) {
     uint32_t slot = strata_slab_take(slab);
     if (slot == 0) return 0;
     const strata_record_t *old = strata_slab_record(slab, old_slot);
@@ -40,8 +40,8 @@ static bool is_bound(const strata_slab_t *slab, uint32_t slot, uint64_t at) {
     return ends && bound->state == STRATA_RECORD_DEFERRED && !strata_slab_is_idle(slab, slot);
 }
 
-strata_status_t strata_pieces_validate(const char *layer, const strata_slab_t *slab, uint32_t first, uint32_t chunk, uint64_t ptr,
-                                       uint64_t size, strata_pieces_tally_t *tally) {
+strata_status_t strata_block_list_validate(const char *layer, const strata_slab_t *slab, uint32_t first, uint32_t chunk,
+                                           uint64_t ptr, uint64_t size, strata_block_list_tally_t *tally) {
     uint64_t at = ptr;
     uint32_t previous = tally->bounds[0];
     bool was_free = false;
@@ -55,7 +55,7 @@ strata_status_t strata_pieces_validate(const char *layer, const strata_slab_t *s
         if (block->state == STRATA_RECORD_UNUSED) return corrupt(layer, "an unused slot is linked", slot);
         bool is_free = block->state == STRATA_RECORD_FREE;
         if (is_free != strata_slab_is_idle(slab, slot)) return corrupt(layer, "a block's bit and its state differ", slot);
-        if (is_free && was_free && !tally->apart) return corrupt(layer, "two free blocks were not merged", slot);
+        if (is_free && was_free && !tally->may_be_adjacent) return corrupt(layer, "two free blocks were not merged", slot);
         tally->free_bytes += is_free ? block->size : 0;
         tally->free_blocks += is_free;
         at += block->size;

@@ -19,7 +19,7 @@ bool strata_buddy_take(strata_buddy_t *buddy, strata_slab_t *slab, uint32_t slot
     strata_record_t *block = strata_slab_record(slab, slot);
     strata_tree_remove(&buddy->idle, slab, slot);
     if (block->size - rounded <= buddy->header) return true;
-    uint32_t after = strata_pieces_cut(slab, slot, rounded);
+    uint32_t after = strata_block_list_split(slab, slot, rounded);
     if (after == 0) {
         strata_tree_insert(&buddy->idle, slab, slot);
         return false;
@@ -45,13 +45,13 @@ static void merge_marks(void *owner, uint32_t low, uint32_t high) {
     strata_mark_merge(strata_slab_record(giving->slab, low), strata_slab_record(giving->slab, high), giving->waited);
 }
 
-static const strata_coalesce_t coalesce = {.remove = remove_free, .join = merge_marks};
+static const strata_coalesce_t coalesce = {.remove = remove_free, .on_merge = merge_marks};
 
 uint32_t strata_buddy_give(strata_buddy_t *buddy, strata_slab_t *slab, uint32_t slot, uint64_t waited) {
     strata_record_t *block = strata_slab_record(slab, slot);
     uint32_t own = slot;
-    slot = strata_pieces_coalesce(slab, slot, &(giving_t){buddy, slab, waited}, &coalesce);
-    if (slot == own && block->generation >= STRATA_GENERATION_LAST && (slot = strata_pieces_move(slab, slot)) == 0) {
+    slot = strata_block_list_coalesce(slab, slot, &(giving_t){buddy, slab, waited}, &coalesce);
+    if (slot == own && block->generation >= STRATA_GENERATION_LAST && (slot = strata_block_list_move(slab, slot)) == 0) {
         block->state = STRATA_RECORD_DEFERRED;
         return 0;
     }
@@ -61,7 +61,7 @@ uint32_t strata_buddy_give(strata_buddy_t *buddy, strata_slab_t *slab, uint32_t 
 }
 
 strata_status_t strata_buddy_validate(const char *layer, const strata_buddy_t *buddy, const strata_slab_t *slab,
-                                      const strata_pieces_tally_t *tally) {
+                                      const strata_block_list_tally_t *tally) {
     if (buddy->idle.count != tally->free_blocks || buddy->idle.bytes != tally->free_bytes)
         return strata_fail(STRATA_E_CORRUPT, 0, "%s: the index does not match the free blocks", layer);
     return strata_tree_validate(&buddy->idle, slab);

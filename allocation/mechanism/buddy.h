@@ -8,8 +8,8 @@
 #ifndef STRATA_ALLOCATION_MECHANISM_BUDDY_H
 #define STRATA_ALLOCATION_MECHANISM_BUDDY_H
 
-#include "allocation/mechanism/marks.h"
 #include "allocation/mechanism/block_list.h"
+#include "allocation/mechanism/marks.h"
 #include "allocation/mechanism/tree.h"
 
 typedef struct strata_buddy {
@@ -41,9 +41,9 @@ bool strata_buddy_take(strata_buddy_t *buddy, strata_slab_t *slab, uint32_t slot
  * and stays unused. */
 uint32_t strata_buddy_give(strata_buddy_t *buddy, strata_slab_t *slab, uint32_t slot, uint64_t waited);
 
-/* Checks the tree against the free blocks that strata_pieces_validate() counted. Fails with E_CORRUPT and a
+/* Checks the tree against the free blocks that strata_block_list_validate() counted. Fails with E_CORRUPT and a
  * text that begins with `layer`. */
 strata_status_t strata_buddy_validate(const char *layer, const strata_buddy_t *buddy, const strata_slab_t *slab,
-                                      const strata_pieces_tally_t *tally);
+                                      const strata_block_list_tally_t *tally);
 
 #endif

@@ -51,7 +51,7 @@ static uint64_t cut_one(strata_spans_t *spans, uint32_t node, uint64_t from, uin
     return cut_to - cut_from;
 }
 
-void strata_spans_cut(strata_spans_t *spans, uint64_t from, uint64_t to, strata_spans_cut_fn cut, void *context) {
+void strata_spans_remove(strata_spans_t *spans, uint64_t from, uint64_t to, strata_spans_removed_fn cut, void *context) {
     if (strata_spans_count(spans) == 0) return;
     strata_order_key_t key = {.first = from};
     uint32_t node = strata_order_before(&spans->by_address, &key);

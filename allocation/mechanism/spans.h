@@ -13,7 +13,7 @@ typedef struct strata_spans {
 } strata_spans_t;
 
 /* Called for each part that is cut out, with its owner and its bytes. It must not change the spans. */
-typedef void (*strata_spans_cut_fn)(void *context, uint32_t owner, uint64_t bytes);
+typedef void (*strata_spans_removed_fn)(void *context, uint32_t owner, uint64_t bytes);
 
 /* Fails with E_HOST_MEMORY. */
 strata_status_t strata_spans_init(strata_spans_t *spans, uint32_t capacity);
@@ -22,7 +22,7 @@ void strata_spans_destroy(strata_spans_t *spans);
 bool strata_spans_add(strata_spans_t *spans, uint32_t owner, uint64_t from, uint64_t to);
 /* Removes the owner of every byte in [from, to). If the table is full, a span that would be split in two also
  * loses its upper part. Those bytes count as cut. */
-void strata_spans_cut(strata_spans_t *spans, uint64_t from, uint64_t to, strata_spans_cut_fn cut, void *context);
+void strata_spans_remove(strata_spans_t *spans, uint64_t from, uint64_t to, strata_spans_removed_fn cut, void *context);
 /* Returns the bytes of the owner's spans. */
 uint64_t strata_spans_bytes(strata_spans_t *spans, uint32_t owner);
 /* Gives all spans of an owner to another one. */

@@ -7,7 +7,7 @@
 _Static_assert(STRATA_TREE_WORDS <= 64, "one word has a bit for each word");
 
 /* A treap is this deep only with negligible probability. */
-enum { MOST_DEPTH = 512 };
+enum { MAX_DEPTH = 512 };
 
 /* A bijection on 32 bits: the finalizer of MurmurHash3. */
 static inline uint32_t priority(uint32_t slot) {
@@ -199,7 +199,7 @@ uint64_t strata_tree_largest(const strata_tree_t *tree, const strata_slab_t *sla
 
 /* An in-order walk. While a node's left subtree is being visited, the node is on the path. */
 typedef struct tree_walk {
-    uint32_t path[MOST_DEPTH];
+    uint32_t path[MAX_DEPTH];
     uint32_t depth, count;
     uint64_t bytes;
     const strata_record_t *last;
@@ -211,8 +211,8 @@ static strata_status_t descend(const strata_slab_t *slab, tree_walk_t *walk, uin
         if (above && priority(slot) >= priority(above))
             return strata_fail(STRATA_E_CORRUPT, 0, "slot %u is below slot %u in the tree, contrary to their priorities", slot,
                                above);
-        if (walk->depth == MOST_DEPTH)
-            return strata_fail(STRATA_E_CORRUPT, 0, "the tree is more than %d deep at slot %u", MOST_DEPTH, slot);
+        if (walk->depth == MAX_DEPTH)
+            return strata_fail(STRATA_E_CORRUPT, 0, "the tree is more than %d deep at slot %u", MAX_DEPTH, slot);
         walk->path[walk->depth++] = slot;
         above = slot;
         slot = slab->records[slot].bin_prev;

@@ -6,6 +6,6 @@
 #include "allocation/domain/domain.h"
 
 /* Calls the callbacks, if the domain has any. Returns the bytes that they report as freed. No lock is held. */
-uint64_t strata_callbacks_ask(strata_domain_t *domain, size_t size);
+uint64_t strata_callbacks_call(strata_domain_t *domain, size_t size);
 
 #endif

@@ -9,7 +9,7 @@
 enum { MARK_AT = STRATA_IDLE_PARTS - 3, GIVE_AT = STRATA_IDLE_PARTS - 2 };
 /* Memory is released in STEPS steps, so that a request that arrives in between ends it after the current step. */
 enum { STEPS = 16 };
-#define STEP_LEAST (64ull << 20)
+#define STEP_MIN (64ull << 20)
 /* The memory that a cache holds beside the blocks it serves: 1/HOLES of it in chunks, 1/HOLES_OF_HANDLES in
  * handles, which can be moved. */
 enum { HOLES = 4, HOLES_OF_HANDLES = 16 };
@@ -94,11 +94,11 @@ static bool mark(strata_stack_t *stack) {
     return status == STRATA_OK;
 }
 
-static bool is_quiet(strata_stack_t *stack) {
+static bool is_work_done(strata_stack_t *stack) {
     strata_stack_take(stack);
-    bool quiet = !stack->idle.event || strata_device_event_query(stack->domain->device, stack->idle.event) == STRATA_OK;
+    bool done = !stack->idle.event || strata_device_event_query(stack->domain->device, stack->idle.event) == STRATA_OK;
     strata_unlock(&stack->lock);
-    return quiet;
+    return done;
 }
 
 /* ---- release ---- */
@@ -139,7 +139,7 @@ static void note_after(strata_group_t *group) {
             bool had = trimmed->to_recall > 0;
             trimmed->bytes = trimmed->to_recall = strata_min(trimmed->idle_before - after + trimmed->to_recall / 2,
                                                              most - strata_min(most, after));
-            if (had != (trimmed->to_recall > 0)) atomic_fetch_add(&stack->group->recalls, had ? UINT32_MAX : 1);
+            if (had != (trimmed->to_recall > 0)) atomic_fetch_add(&stack->group->to_regrow, had ? UINT32_MAX : 1);
         }
         strata_unlock(&stack->lock);
     }
@@ -156,7 +156,7 @@ static void give_back(strata_group_t *group) {
     double share = group->plan->idle->keep * (double)live;
     uint64_t keep = strata_max(group->plan->idle->keep_least, (uint64_t)share);
     if (idle <= keep) return;
-    uint64_t step = strata_max((idle - keep) / STEPS + 1, STEP_LEAST);
+    uint64_t step = strata_max((idle - keep) / STEPS + 1, STEP_MIN);
     note_before(group);
     /* Checked before the first step too: requests during the marks' queries are younger than the marks. */
     while (idle > keep && calls_of(group) == group->idle.calls) {
@@ -168,7 +168,7 @@ static void give_back(strata_group_t *group) {
 
 /* ---- looks ---- */
 
-static uint64_t look_at(strata_group_t *group, uint64_t now) {
+static uint64_t check_group(strata_group_t *group, uint64_t now) {
     strata_idle_watch_t *watch = &group->idle;
     uint64_t part = group->plan->idle->after / STRATA_IDLE_PARTS, calls = calls_of(group);
     if (calls != watch->calls) *watch = (strata_idle_watch_t){.calls = calls, .seen_at = now, .stage = STRATA_IDLE_BUSY};
@@ -182,18 +182,18 @@ static uint64_t look_at(strata_group_t *group, uint64_t now) {
     }
     strata_pending_t pending = {.ready_at = UINT64_MAX};
     STRATA_DOMAIN_EACH_OF(group->domain, group, stack) strata_stack_poll(stack, &pending);
-    if (!each_concerned(group, is_quiet)) return now + part;
+    if (!each_concerned(group, is_work_done)) return now + part;
     give_back(group);
     if (pending.pending_bytes > 0) return now + part;
     watch->stage = STRATA_IDLE_GIVEN;
     return STRATA_NEVER;
 }
 
-uint64_t strata_idle_look(strata_domain_t *domain, uint64_t now) {
+uint64_t strata_idle_check(strata_domain_t *domain, uint64_t now) {
     uint64_t next = STRATA_NEVER;
     strata_group_t *group = NULL;
     while ((group = strata_domain_next_group(domain, group)) != NULL)
         if (group->plan->idle && !group->keeps && !strata_group_has_ended(group) && !atomic_load(&group->pinned))
-            next = strata_min(next, look_at(group, now));
+            next = strata_min(next, check_group(group, now));
     return next;
 }

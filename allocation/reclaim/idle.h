@@ -13,12 +13,12 @@ enum { STRATA_IDLE_PARTS = 16 }; /* of `after`: the interval of a thread's looks
 /* Checks every group of a domain and releases memory that has been idle for long enough. One thread at a
  * time; no lock is held. Returns when the next look is due if there are no requests until then, by the
  * device's clock, or STRATA_NEVER if none is due. */
-uint64_t strata_idle_look(strata_domain_t *domain, uint64_t now);
+uint64_t strata_idle_check(strata_domain_t *domain, uint64_t now);
 
-/* Recalls memory that idleness released from `stack`, after a request of `by` has grown by `grown` bytes.
+/* Regrows memory that idleness released from `stack`, after a request of `by` has grown by `grown` bytes.
  * `stack` is `by` or shared by it. The memory returns in a few steps, each as large as all before it, which
  * means few and large device calls. No lock is held; the thread's last error stays. */
-void strata_idle_recall(strata_stack_t *stack, strata_stack_t *by, strata_stream_t stream, uint64_t grown);
+void strata_idle_regrow(strata_stack_t *stack, strata_stack_t *by, strata_stream_t stream, uint64_t grown);
 /* The stack is being destroyed. Its lock is held. */
 void strata_idle_end(strata_stack_t *stack);
 

@@ -25,7 +25,7 @@ static void give_back(strata_domain_t *domain) {
 static void settle(strata_domain_t *domain) {
     for (bool again = false;; again = true) {
         bool above = is_above(domain);
-        bool was = atomic_exchange(&domain->above, above);
+        bool was = atomic_exchange(&domain->over_limit, above);
         if (was != above || above || again) {
             STRATA_DOMAIN_EACH(domain, stack) {
                 strata_stack_lock(stack);
@@ -33,20 +33,20 @@ static void settle(strata_domain_t *domain) {
                 strata_stack_unlock(stack);
             }
         }
-        if (atomic_load(&domain->above) == above && is_above(domain) == above) return;
+        if (atomic_load(&domain->over_limit) == above && is_above(domain) == above) return;
     }
 }
 
-void strata_above_give_back(strata_domain_t *domain) {
+void strata_over_limit_trim(strata_domain_t *domain) {
     give_back(domain);
     if (!is_above(domain)) settle(domain);
 }
 
 /* A free before the bits are set goes unnoticed, so the place is checked again after them. */
-void strata_above_set_limit(strata_domain_t *domain, uint64_t bytes) {
+void strata_over_limit_set(strata_domain_t *domain, uint64_t bytes) {
     strata_quota_set(&domain->quota, bytes, &domain->lock);
     strata_domain_wake(domain);
     if (is_above(domain)) give_back(domain);
     settle(domain);
-    strata_above_look(domain);
+    strata_over_limit_check(domain);
 }

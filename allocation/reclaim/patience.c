@@ -8,11 +8,11 @@
 
 /* With less work ahead a wait may cost GPU time. All such waits take at most 1/SHALLOW_PARTS of the stack's
  * time. */
-enum { SHALLOW_PARTS = 8, SHALLOW_LEAST_NS = 10 * 1000 * 1000 };
+enum { SHALLOW_PARTS = 8, SHALLOW_MIN_NS = 10 * 1000 * 1000 };
 
 /* Returns whether the growth would exceed the highest sum of requested bytes at any growth so far, this one
  * included, by more than the slack. The call's locks are released. */
-static bool is_more_than_needed(const strata_stack_t *cache_stack, const strata_reclaim_t *says, uint64_t growth) {
+static bool is_more_than_needed(const strata_stack_t *cache_stack, const strata_reclaim_t *config, uint64_t growth) {
     strata_domain_t *domain = cache_stack->domain;
     uint64_t needed = growth, peak = atomic_load(&domain->peak_needed);
     STRATA_DOMAIN_EACH(domain, stack) {
@@ -21,22 +21,22 @@ static bool is_more_than_needed(const strata_stack_t *cache_stack, const strata_
         strata_unlock(&strata_stack_home(stack)->lock);
     }
     while (needed > peak && !atomic_compare_exchange_weak(&domain->peak_needed, &peak, needed)) {}
-    double allowed = (double)strata_max(needed, peak) * (1.0 + says->slack);
+    double allowed = (double)strata_max(needed, peak) * (1.0 + config->slack);
     return (double)(strata_domain_reserved(domain) + growth) > allowed;
 }
 
 /* Returns how many times the growth must be pending before the stack may wait. The lock of the cache's
  * stack is held. */
-static uint64_t depth_of(const strata_wait_history_t *history, const strata_reclaim_t *says) {
-    return says->depth + history->extra_depth;
+static uint64_t depth_of(const strata_wait_history_t *history, const strata_reclaim_t *config) {
+    return config->depth + history->extra_depth;
 }
 
 /* Returns whether a wait ended so late that the GPU may have run out of work. That is the case if less than
  * the request is still pending. It is also the case if the last sleep exceeded half of the time that the
  * remaining blocks take, by the time between two waits. The lock of the cache's stack is held. */
-static bool was_late(const strata_patience_t *patience, const strata_wait_history_t *history, const strata_reclaim_t *says,
+static bool was_late(const strata_patience_t *patience, const strata_wait_history_t *history, const strata_reclaim_t *config,
                      size_t size) {
-    uint64_t depth = depth_of(history, says), last = history->last_wait_at;
+    uint64_t depth = depth_of(history, config), last = history->last_wait_at;
     if (patience->left_bytes < size) return true;
     /* Another thread's wait may have ended later. */
     if (depth < 2 || last == 0 || last > patience->waited_at) return false;
@@ -45,11 +45,11 @@ static bool was_late(const strata_patience_t *patience, const strata_wait_histor
 
 /* A single late wait is ignored: it costs less than memory that is held permanently. The lock of the
  * cache's stack is held. */
-static void learn(const strata_patience_t *patience, strata_wait_history_t *history, const strata_reclaim_t *says, size_t size) {
+static void learn(const strata_patience_t *patience, strata_wait_history_t *history, const strata_reclaim_t *config, size_t size) {
     if (patience->waited_at == 0) return;
-    if (was_late(patience, history, says, size)) {
+    if (was_late(patience, history, config, size)) {
         bool again = history->last_late_at > 0 && patience->waited_at - history->last_late_at < LATE_AGAIN_NS;
-        if (again && depth_of(history, says) < says->deepest) history->extra_depth++;
+        if (again && depth_of(history, config) < config->deepest) history->extra_depth++;
         history->last_late_at = patience->waited_at;
     }
     history->last_wait_at = patience->waited_at;
@@ -70,18 +70,18 @@ static bool wait_for_pending(strata_patience_t *patience, strata_stack_t *stack,
         }
         if (heard || gave) return true;
         if (pending.pending_bytes < least || strata_waiting_is_over(waiting)) return false;
-        heard = strata_waiting_pass(waiting, pending.ready_at, strata_domain_epoch(stack->domain));
+        heard = strata_waiting_wait_until(waiting, pending.ready_at, strata_domain_epoch(stack->domain));
     }
 }
 
 /* Returns how long the host may wait with less work ahead, or 0 if it must not. The budget grows by
  * 1/SHALLOW_PARTS of elapsed time and never exceeds one timeout. Stacks with late waits do not wait like
  * this. The lock of the cache's stack is held. */
-static uint64_t shallow_wait(strata_wait_history_t *history, const strata_reclaim_t *says, uint64_t now) {
+static uint64_t shallow_wait(strata_wait_history_t *history, const strata_reclaim_t *config, uint64_t now) {
     uint64_t since = history->budget_at > 0 && now > history->budget_at ? now - history->budget_at : 0;
-    history->budget_ns = strata_min(history->budget_ns + since / SHALLOW_PARTS, says->timeout);
+    history->budget_ns = strata_min(history->budget_ns + since / SHALLOW_PARTS, config->timeout);
     history->budget_at = now;
-    return history->extra_depth > 0 || history->budget_ns < SHALLOW_LEAST_NS ? 0 : history->budget_ns;
+    return history->extra_depth > 0 || history->budget_ns < SHALLOW_MIN_NS ? 0 : history->budget_ns;
 }
 
 bool strata_patience_waited(strata_patience_t *patience, const strata_layer_t *cache, const strata_request_t *request,
@@ -90,25 +90,25 @@ bool strata_patience_waited(strata_patience_t *patience, const strata_layer_t *c
     strata_stack_t *stack = cache->stack;
     strata_wait_history_t *history = &stack->wait_history;
     const strata_outcome_t *outcome = strata_outcome_of(request);
-    const strata_reclaim_t *says = outcome ? outcome->reclaim : NULL;
+    const strata_reclaim_t *config = outcome ? outcome->reclaim : NULL;
     strata_clock_t *clock = stack->domain->device->clock;
     uint64_t ahead, on_the_way = stack->figures.deferred_bytes, now = clock->now(clock);
     /* Other threads wait for a chunk that a cache above requested, so such a request does not wait. */
-    bool may = says && says->patience && !(request->flags & STRATA_NO_RETRY) && call->purpose != STRATA_FOR_CHUNK;
-    if (!may || __builtin_mul_overflow(depth_of(history, says), growth->bytes, &ahead)) return false;
+    bool may = config && config->patience && !(request->flags & STRATA_NO_RETRY) && call->purpose != STRATA_FOR_CHUNK;
+    if (!may || __builtin_mul_overflow(depth_of(history, config), growth->bytes, &ahead)) return false;
     bool deep = on_the_way >= ahead;
-    uint64_t timeout = deep ? says->timeout : shallow_wait(history, says, now);
+    uint64_t timeout = deep ? config->timeout : shallow_wait(history, config, now);
     patience->waited_at = 0;
     bool comes = on_the_way > 0 && on_the_way + growth->idle >= growth->bytes;
     bool waits = comes && (deep || (timeout > 0 && growth->idle < growth->bytes)), again = false;
     if (waits) {
         uint64_t least = request->size > growth->idle ? request->size - growth->idle : 1;
         strata_opened_t opened = strata_call_unlock(call);
-        again = is_more_than_needed(stack, says, growth->bytes - growth->idle) &&
+        again = is_more_than_needed(stack, config, growth->bytes - growth->idle) &&
                 wait_for_pending(patience, call->stack, timeout, least);
         strata_call_lock(call, opened);
     }
-    if (deep) learn(patience, history, says, request->size);
+    if (deep) learn(patience, history, config, request->size);
     else if (waits) history->budget_ns -= strata_min(history->budget_ns, clock->now(clock) - now);
     return again;
 }

@@ -18,18 +18,18 @@ static strata_status_t try_again(void *context, uint32_t extra_flags) {
     return strata_layer_allocate(attempt->first, &request, attempt->record);
 }
 
-static strata_status_t climb(strata_layer_t *first, const strata_reclaim_t *says, const strata_request_t *request,
-                             strata_record_t **record) {
+static strata_status_t recover(strata_layer_t *first, const strata_reclaim_t *config, const strata_request_t *request,
+                               strata_record_t **record) {
     strata_outcome_t *outcome = strata_outcome_of(request);
     attempt_t attempt = {.first = first, .request = request, .record = record};
-    strata_ladder_t ladder = {.stack = request->call->stack,
-                              .size = request->size,
-                              .says = says,
-                              .try_again = try_again,
-                              .context = &attempt,
-                              .given = outcome ? &outcome->climbed : NULL};
+    strata_recovery_t recovery = {.stack = request->call->stack,
+                                  .size = request->size,
+                                  .config = config,
+                                  .try_again = try_again,
+                                  .context = &attempt,
+                                  .given = outcome ? &outcome->recovery : NULL};
     strata_range_begin(STRATA_RANGE_out_of_memory, request->size);
-    strata_status_t status = strata_ladder_climb(&ladder);
+    strata_status_t status = strata_recovery_run(&recovery);
     strata_range_end();
     return status;
 }
@@ -39,13 +39,13 @@ static bool is_forbidden(const strata_request_t *request) {
     return request->flags & (STRATA_NO_RETRY | STRATA_NO_GROW) || request->call->purpose == STRATA_FOR_CHUNK;
 }
 
-strata_status_t strata_reclaim_for(strata_layer_t *first, const strata_reclaim_t *says, const strata_request_t *request,
+strata_status_t strata_reclaim_for(strata_layer_t *first, const strata_reclaim_t *config, const strata_request_t *request,
                                    strata_record_t **record) {
     strata_outcome_t *outcome = strata_outcome_of(request);
     if (is_forbidden(request)) return STRATA_E_NO_MEMORY;
     if (outcome) outcome->decided = true;
-    bool does_nothing = says->steps == STRATA_RECLAIM_WAIT && says->timeout == 0;
-    return does_nothing ? STRATA_E_NO_MEMORY : climb(first, says, request, record);
+    bool does_nothing = config->steps == STRATA_RECLAIM_WAIT && config->timeout == 0;
+    return does_nothing ? STRATA_E_NO_MEMORY : recover(first, config, request, record);
 }
 
 /* Returns whether a layer's own steps have left nothing for a recovery to find: no other layer of the
@@ -68,7 +68,7 @@ strata_status_t strata_reclaim_once(strata_layer_t *top, const strata_request_t 
     static const strata_reclaim_t once = {.timeout = 0};
     const strata_outcome_t *outcome = request->outcome;
     if (is_forbidden(request) || outcome->decided || is_all_reclaimed(top->domain, outcome->own)) return STRATA_E_NO_MEMORY;
-    return climb(top, &once, request, record);
+    return recover(top, &once, request, record);
 }
 
 void strata_layer_has_reclaimed(const strata_layer_t *self, const strata_request_t *request) {

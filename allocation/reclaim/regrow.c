@@ -1,4 +1,4 @@
-/* Recalls memory that idleness released, with the first requests that grow. It uses few device calls, so
+/* Regrows memory that idleness released, with the first requests that grow. It uses few device calls, so
  * that few requests pay for them. */
 #include "allocation/domain/layer.h"
 #include "allocation/reclaim/idle.h"
@@ -11,8 +11,8 @@ enum { FIRST = 8 };
 /* A step is allocated in pieces, from which the cache splits its blocks. A piece is 1/PIECES of the whole,
  * so that a block that is still in use at the next idleness pins little memory. */
 enum { PIECES = 16 };
-#define PIECE_LEAST (32ull << 20)
-#define PIECE_UNIT  (2ull << 20)
+#define PIECE_MIN  (32ull << 20)
+#define PIECE_UNIT (2ull << 20)
 
 static uint64_t take_step(strata_stack_t *stack, uint64_t grown, strata_layer_t **layer, uint64_t *piece) {
     strata_stack_take(stack);
@@ -20,16 +20,16 @@ static uint64_t take_step(strata_stack_t *stack, uint64_t grown, strata_layer_t 
     uint64_t step = strata_min(trimmed->to_recall, strata_max(trimmed->bytes / FIRST, trimmed->bytes - trimmed->to_recall));
     if (!stack->open) step = 0;
     if (step > 0) *layer = stack->layers[trimmed->layer];
-    *piece = strata_max(strata_round_down(trimmed->bytes / PIECES, PIECE_UNIT), PIECE_LEAST);
+    *piece = strata_max(strata_round_down(trimmed->bytes / PIECES, PIECE_UNIT), PIECE_MIN);
     uint64_t come = strata_min(trimmed->to_recall, strata_max(step, grown));
     trimmed->to_recall -= step > 0 ? come : 0;
-    if (step > 0 && trimmed->to_recall == 0) atomic_fetch_sub(&stack->group->recalls, 1);
+    if (step > 0 && trimmed->to_recall == 0) atomic_fetch_sub(&stack->group->to_regrow, 1);
     strata_unlock(&stack->lock);
     return grown < step ? step : 0;
 }
 
 void strata_idle_end(strata_stack_t *stack) {
-    if (stack->idle.trimmed.to_recall > 0) atomic_fetch_sub(&stack->group->recalls, 1);
+    if (stack->idle.trimmed.to_recall > 0) atomic_fetch_sub(&stack->group->to_regrow, 1);
     if (stack->idle.event) strata_events_give(&stack->domain->events, stack->idle.event);
     stack->idle = (strata_idle_release_t){0};
 }
@@ -58,7 +58,7 @@ static strata_record_t *bring(strata_layer_t *layer, strata_stack_t *by, strata_
     return NULL;
 }
 
-void strata_idle_recall(strata_stack_t *stack, strata_stack_t *by, strata_stream_t stream, uint64_t grown) {
+void strata_idle_regrow(strata_stack_t *stack, strata_stack_t *by, strata_stream_t stream, uint64_t grown) {
     const strata_error_t reason = *strata_last_error();
     strata_layer_t *layer = NULL;
     strata_record_t *pieces[PIECES];

@@ -3,8 +3,8 @@
 #include "allocation/stack/threads.h"
 
 enum {
-    BACKOFF_LEAST_NS = 20 * 1000, /* between polls of a device that cannot predict when an event completes */
-    BACKOFF_MOST_NS = 1000 * 1000,
+    BACKOFF_MIN_NS = 20 * 1000, /* between polls of a device that cannot predict when an event completes */
+    BACKOFF_MAX_NS = 1000 * 1000,
     STRANGERS_NS = 50 * 1000 * 1000 /* limit of a wait that only unregistered threads could end, since they may never call */
 };
 
@@ -17,16 +17,16 @@ strata_waiting_t strata_waiting_begin(strata_domain_t *domain, uint64_t timeout)
                               .deadline = after(clock->now(clock), timeout),
                               .real_deadline = after(strata_real_now(), timeout),
                               .stranger_deadline = after(strata_real_now(), timeout < STRANGERS_NS ? timeout : STRANGERS_NS),
-                              .backoff = BACKOFF_LEAST_NS};
+                              .backoff = BACKOFF_MIN_NS};
 }
 
 uint32_t strata_waiting_threads(const strata_domain_t *domain) {
     return domain->device->one_thread ? 1 : strata_threads_registered();
 }
 
-bool strata_waiting_has_strangers(const strata_waiting_t *waiting) {
+bool strata_waiting_has_unknown_threads(const strata_waiting_t *waiting) {
     if (waiting->domain->device->one_thread || strata_real_now() >= waiting->stranger_deadline) return false;
-    return strata_threads_has_strangers();
+    return strata_threads_has_unknown();
 }
 
 /* Real time counts if another thread may free. A thread that is alone with a virtual clock waits by that
@@ -124,7 +124,7 @@ static bool pass(const strata_waiting_t *waiting, uint64_t ready_at, uint64_t ep
     return false;
 }
 
-bool strata_waiting_pass(strata_waiting_t *waiting, uint64_t ready_at, uint64_t epoch) {
+bool strata_waiting_wait_until(strata_waiting_t *waiting, uint64_t ready_at, uint64_t epoch) {
     strata_clock_t *clock = waiting->domain->device->clock;
     uint64_t began = clock->now(clock);
     atomic_fetch_add(&waiting->domain->held_up, 1);
@@ -135,7 +135,7 @@ bool strata_waiting_pass(strata_waiting_t *waiting, uint64_t ready_at, uint64_t 
      * plus the kernel's own delay. If sleeps doubled, a wait of a millisecond would end half a millisecond late
      * (docs/virtual-memory.md). */
     uint64_t longer = waiting->backoff + waiting->backoff / 8;
-    waiting->backoff = longer < BACKOFF_MOST_NS ? longer : BACKOFF_MOST_NS;
+    waiting->backoff = longer < BACKOFF_MAX_NS ? longer : BACKOFF_MAX_NS;
     return heard;
 }
 
@@ -147,8 +147,8 @@ bool strata_waiting_sleep(strata_waiting_t *waiting, uint64_t epoch) {
     domain->sleeping++;
     while (!moved && !alone && strata_real_now() < waiting->real_deadline) {
         moved = domain->epoch != epoch;
-        alone = domain->sleeping >= strata_waiting_threads(domain) && !strata_waiting_has_strangers(waiting);
-        if (!moved && !alone) strata_condition_wait(&domain->freed, &domain->lock, BACKOFF_MOST_NS);
+        alone = domain->sleeping >= strata_waiting_threads(domain) && !strata_waiting_has_unknown_threads(waiting);
+        if (!moved && !alone) strata_condition_wait(&domain->freed, &domain->lock, BACKOFF_MAX_NS);
     }
     moved = domain->epoch != epoch;
     domain->sleeping--;

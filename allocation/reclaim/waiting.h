@@ -30,9 +30,9 @@ void strata_waiting_unmark(strata_waiting_t *waiting);
 
 /* Lets time pass until the earliest pending free may be done, at `ready_at`, or UINT64_MAX if that is
  * unknown. Returns true if a free has advanced the epoch. */
-bool strata_waiting_pass(strata_waiting_t *waiting, uint64_t ready_at, uint64_t epoch);
+bool strata_waiting_wait_until(strata_waiting_t *waiting, uint64_t ready_at, uint64_t epoch);
 /* Returns true if this wait still allows for a free by a thread that has never called. Always false if only one thread uses the device. */
-bool strata_waiting_has_strangers(const strata_waiting_t *waiting);
+bool strata_waiting_has_unknown_threads(const strata_waiting_t *waiting);
 /* Sleeps until a free advances the epoch, and then returns true. Returns false at the deadline, or as soon
  * as no thread is left that could free. That is the case if every other registered thread sleeps here too,
  * and there are no strangers. */

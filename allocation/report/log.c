@@ -12,7 +12,7 @@
 
 enum { NOTED = 8, LETTERS = 200 };
 
-_Atomic int strata_log_most = STRATA_LOG_WARNING;
+_Atomic int strata_log_level = STRATA_LOG_WARNING;
 
 static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER; /* guards the two below; no other lock is taken under it */
 static strata_log_fn function;
@@ -45,16 +45,16 @@ strata_status_t strata_set_log(strata_log_fn log, void *context, strata_log_leve
     pthread_mutex_lock(&mutex);
     function = log;
     function_context = context;
-    atomic_store(&strata_log_most, (int)level);
+    atomic_store(&strata_log_level, (int)level);
     pthread_mutex_unlock(&mutex);
     return STRATA_OK;
 }
 
-bool strata_log_is_telling(void) { return telling; }
+bool strata_log_is_reporting(void) { return telling; }
 
 void strata_log_hold(void) { holds++; }
 
-void strata_log_let_go(void) { holds--; }
+void strata_log_unhold(void) { holds--; }
 
 /* Keeps a message until the end of the call. Returns false if the host has no memory. */
 static bool hold(strata_log_level_t level, const char *text, bool function_alone) {
@@ -71,11 +71,11 @@ static bool hold(strata_log_level_t level, const char *text, bool function_alone
 
 /* The program's function may call functions that fail. The error of the reporting call is restored afterwards. */
 static void tell(strata_log_level_t level, const char *text, bool function_alone) {
-    if (telling || !strata_log_wants(level)) return;
+    if (telling || !strata_log_is_on(level)) return;
     pthread_mutex_lock(&mutex);
     strata_log_fn log = function;
     void *context = function_context;
-    bool wanted = strata_log_wants(level);
+    bool wanted = strata_log_is_on(level);
     pthread_mutex_unlock(&mutex);
     if (!wanted || (!log && function_alone)) return;
     const strata_error_t error = *strata_last_error();
@@ -89,9 +89,9 @@ static void tell(strata_log_level_t level, const char *text, bool function_alone
     (void)strata_fail_again(&error);
 }
 
-void strata_log_tell(strata_log_level_t level, const char *text) { tell(level, text, false); }
+void strata_log_report(strata_log_level_t level, const char *text) { tell(level, text, false); }
 
-void strata_log_tell_again(strata_log_level_t level, const char *text) { tell(level, text, true); }
+void strata_log_report_error(strata_log_level_t level, const char *text) { tell(level, text, true); }
 
 /* ---- notes ---- */
 
@@ -105,7 +105,7 @@ static const struct {
 };
 
 void strata_log_note(strata_log_note_t note, strata_place_t place, uint64_t bytes, uint64_t now) {
-    if (!strata_log_wants(rows[note].level) || telling) return;
+    if (!strata_log_is_on(rows[note].level) || telling) return;
     if (note_count < NOTED) notes[note_count] = (noted_t){.bytes = bytes, .now = now, .place = place, .note = note};
     note_count++;
 }

@@ -10,30 +10,30 @@
 #include "strata/layer.h"
 #include "strata/log.h"
 
-extern _Atomic int strata_log_most; /* the level; read without a lock */
+extern _Atomic int strata_log_level; /* the level; read without a lock */
 
-static inline bool strata_log_wants(strata_log_level_t level) {
-    return __builtin_expect((int)level <= atomic_load_explicit(&strata_log_most, memory_order_relaxed), 0);
+static inline bool strata_log_is_on(strata_log_level_t level) {
+    return __builtin_expect((int)level <= atomic_load_explicit(&strata_log_level, memory_order_relaxed), 0);
 }
 
 /* Reports immediately. No lock is held. */
-void strata_log_tell(strata_log_level_t level, const char *text);
+void strata_log_report(strata_log_level_t level, const char *text);
 /* Reports a message that the caller also gets as an error: only to the program's function, never to
  * standard error. */
-void strata_log_tell_again(strata_log_level_t level, const char *text);
+void strata_log_report_error(strata_log_level_t level, const char *text);
 /* Between these two calls the program's function is not called. The next flush afterwards reports the
  * thread's messages. For code in which that function would deadlock with its own thread, or find a facade
  * half made. */
 void strata_log_hold(void);
-void strata_log_let_go(void);
+void strata_log_unhold(void);
 /* Returns whether the calling thread is in the program's function. */
-bool strata_log_is_telling(void);
+bool strata_log_is_reporting(void);
 
 /* The kinds of notes: `bytes` moved, and `now` are reserved afterwards. X(NAME, level, text with both sizes) */
 #define STRATA_LOG_NOTES(X)                                                                                                        \
     X(GREW, STRATA_LOG_INFO, "got % from the device, % reserved")                                                                  \
     X(SHRANK, STRATA_LOG_INFO, "gave % back to the device, % reserved")                                                            \
-    X(CLIMBED, STRATA_LOG_INFO, "ran out-of-memory recovery for %, % reserved")                                                    \
+    X(RECOVERED, STRATA_LOG_INFO, "ran out-of-memory recovery for %, % reserved")                                                  \
     X(POLLED, STRATA_LOG_DEBUG, "recovery: polling reclaimed %, % reserved")                                                       \
     X(WAITED, STRATA_LOG_DEBUG, "recovery: waiting reclaimed %, % reserved")                                                       \
     X(RELEASED, STRATA_LOG_DEBUG, "recovery: releasing reclaimed %, % reserved")                                                   \

@@ -40,8 +40,8 @@ typedef struct strata_refusal {
 } strata_refusal_t;
 
 /* The bytes that each step of a recovery gave. */
-typedef struct strata_climbed {
-    bool climbed; /* false if no recovery ran */
+typedef struct strata_recovery_result {
+    bool ran; /* false if no recovery ran */
     uint64_t polled; /* deferred frees that were complete */
     uint64_t waited; /* deferred frees for which wait_first waited */
     uint64_t released; /* idle chunks */
@@ -50,13 +50,13 @@ typedef struct strata_climbed {
     bool asked_small; /* growth by the request alone was tried */
     bool slept; /* it waited for frees by other threads */
     bool timed_out; /* it ended because the timeout expired */
-} strata_climbed_t;
+} strata_recovery_result_t;
 
 struct strata_outcome {
     const strata_reclaim_t *reclaim; /* of the nearest `retry` that the request has passed; NULL if there is none */
     bool decided; /* a `retry` tried to recover, as far as its options allow */
     strata_refusal_t refusal; /* the latest one: earlier refusals were overcome */
-    strata_climbed_t climbed; /* the latest one */
+    strata_recovery_result_t recovery; /* the latest one */
     const strata_layer_t *own; /* the layer that failed to recover on its own (strata_layer_has_reclaimed()), or NULL */
     uint64_t own_gave; /* bytes returned to the device until then */
     uint64_t given_before; /* bytes returned to the device before the request began */
@@ -74,7 +74,7 @@ static inline void strata_outcome_begin(strata_outcome_t *outcome, uint64_t give
     outcome->reclaim = NULL;
     outcome->decided = false;
     outcome->refusal.by = STRATA_REFUSED_BY_OTHERS;
-    outcome->climbed.climbed = outcome->climbed.slept = outcome->climbed.timed_out = false;
+    outcome->recovery.ran = outcome->recovery.slept = outcome->recovery.timed_out = false;
     outcome->own = NULL;
     outcome->given_before = given;
 }

@@ -19,7 +19,7 @@ strata_status_t strata_direct_end_closed(strata_stack_handle_t handle, strata_st
     return missed(handle, stream, size, block);
 }
 
-strata_status_t strata_direct_end_higher(strata_stack_t *stack, strata_record_t *record, strata_block_t *block) {
+strata_status_t strata_direct_end_at_peak(strata_stack_t *stack, strata_record_t *record, strata_block_t *block) {
     strata_stack_note_peaks(stack);
     strata_direct_note_pointer(stack, stack, record);
     strata_direct_fill(stack, record, record->size, block);
@@ -33,7 +33,7 @@ strata_status_t strata_direct_end(strata_stack_t *stack) {
 
 /* ---- frees ---- */
 
-bool strata_direct_take_back(strata_stack_t *stack, strata_record_t *record) {
+bool strata_direct_free_plain(strata_stack_t *stack, strata_record_t *record) {
     uint64_t size = record->size, requested = strata_record_requested(record);
     record->generation++;
     if (__builtin_expect(!stack->quick_free(stack->cache, record), 0)) {
@@ -46,10 +46,10 @@ bool strata_direct_take_back(strata_stack_t *stack, strata_record_t *record) {
 
 bool strata_direct_free(strata_stack_t *stack, strata_record_t *record) {
     if (__builtin_expect(!stack->quick_free, 0)) return false;
-    return strata_direct_is_plain(stack, record) ? strata_direct_take_back(stack, record) : strata_magazine_keep(stack, record);
+    return strata_direct_is_plain(stack, record) ? strata_direct_free_plain(stack, record) : strata_magazine_push(stack, record);
 }
 
-bool strata_direct_free_there(strata_stack_t *home, strata_record_t *record) {
+bool strata_direct_free_shared(strata_stack_t *home, strata_record_t *record) {
     if (__builtin_expect(strata_direct_free(home, record), 1)) return true;
     return home->is_shared && strata_direct_free(strata_stack_of(record->stack), record);
 }
@@ -70,7 +70,7 @@ static strata_status_t free_by_ref(strata_stack_handle_t handle, strata_ref_t re
 
 strata_status_t strata_direct_free_of_held(strata_t facade, strata_ref_t ref, strata_stack_t *home, strata_free_fn missed) {
     strata_record_t *record = home->facade == facade ? strata_direct_find(home, ref) : NULL;
-    bool freed = record && strata_direct_free_there(home, record);
+    bool freed = record && strata_direct_free_shared(home, record);
     strata_unlock(&home->lock);
     return freed ? STRATA_OK : missed(facade, ref);
 }

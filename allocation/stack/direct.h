@@ -41,7 +41,7 @@ strata_status_t strata_direct_free_held(strata_stack_handle_t handle, strata_ref
                                         strata_free_fn missed);
 strata_status_t strata_direct_free_of_held(strata_t facade, strata_ref_t ref, strata_stack_t *home, strata_free_fn missed);
 /* Ends a request whose record raised live bytes above their bound, after an update of the peaks. */
-strata_status_t strata_direct_end_higher(strata_stack_t *stack, strata_record_t *record, strata_block_t *block);
+strata_status_t strata_direct_end_at_peak(strata_stack_t *stack, strata_record_t *record, strata_block_t *block);
 /* Releases the lock, which may be contended or observed. Returns OK. */
 strata_status_t strata_direct_end(strata_stack_t *stack);
 /* Releases the lock and calls `missed`, because no hit may serve. */
@@ -50,7 +50,7 @@ strata_status_t strata_direct_end_closed(strata_stack_handle_t handle, strata_st
 
 /* Takes the lock of a stack, for the fast paths only. After enough contention the stack gets magazines. */
 static inline STRATA_FORCED void strata_direct_lock(strata_stack_t *stack) {
-    if (__builtin_expect(strata_lock_meeting(&stack->lock), 0)) strata_magazines_met(stack);
+    if (__builtin_expect(strata_lock_contended(&stack->lock), 0)) strata_magazines_note_contention(stack);
 }
 
 /* The functions below require the lock of the stack's home. */
@@ -136,9 +136,9 @@ static inline STRATA_FORCED bool strata_direct_is_open(const strata_stack_t *sta
 /* Frees a record of the stack if no layer above the cache tracks it. Returns false if the free must take the slow path. */
 bool strata_direct_free(strata_stack_t *stack, strata_record_t *record);
 /* Like strata_direct_free(), for any record in the slab of `home`. In a shared slab another stack may have served it. */
-bool strata_direct_free_there(strata_stack_t *home, strata_record_t *record);
+bool strata_direct_free_shared(strata_stack_t *home, strata_record_t *record);
 /* Frees a plain record. Returns false if the cache refuses, and then nothing has changed. */
-bool strata_direct_take_back(strata_stack_t *stack, strata_record_t *record);
+bool strata_direct_free_plain(strata_stack_t *stack, strata_record_t *record);
 
 /* ---- the inlined fast path ---- */
 
@@ -157,7 +157,7 @@ static inline STRATA_FORCED strata_status_t strata_direct_allocate_by(strata_sta
                                                                       strata_allocate_fn missed, strata_quick_hit_fn quick,
                                                                       strata_held_fn held) {
     if (__builtin_expect(size - 1 >= STRATA_LARGEST_REQUEST, 0)) return missed(handle, stream, size, block);
-    if (__builtin_expect(!strata_lock_at_once(&stack->lock), 0))
+    if (__builtin_expect(!strata_lock_try_fast(&stack->lock), 0))
         return strata_direct_any.allocate(handle, stack, stream, size, block, missed);
     if (__builtin_expect(!strata_direct_is_open(stack, handle, stream, block), 0))
         return strata_direct_end_closed(handle, stack, stream, size, block, missed);
@@ -165,37 +165,37 @@ static inline STRATA_FORCED strata_status_t strata_direct_allocate_by(strata_sta
     if (__builtin_expect(!record, 0)) return held(handle, stack, stream, size, block, missed);
     strata_direct_mark(stack, record);
     uint64_t granted = record->size;
-    if (__builtin_expect(strata_stack_count(stack, granted, size), 0)) return strata_direct_end_higher(stack, record, block);
+    if (__builtin_expect(strata_stack_count(stack, granted, size), 0)) return strata_direct_end_at_peak(stack, record, block);
     strata_direct_note_pointer(stack, stack, record);
     strata_direct_fill(stack, record, granted, block);
-    return __builtin_expect(strata_unlock_at_once(&stack->lock), 1) ? STRATA_OK : strata_direct_end(stack);
+    return __builtin_expect(strata_unlock_try_fast(&stack->lock), 1) ? STRATA_OK : strata_direct_end(stack);
 }
 
 /* The generic fast path of a free, once the lock is held. */
 typedef strata_status_t (*strata_free_held_fn)(uint64_t whose, strata_ref_t ref, strata_stack_t *stack, strata_free_fn missed);
 /* Continues a free that the quick free has refused. The generation is already raised. */
-typedef strata_status_t (*strata_rest_fn)(uint64_t whose, strata_ref_t ref, strata_stack_t *stack, strata_free_fn missed,
-                                          strata_record_t *record);
+typedef strata_status_t (*strata_free_rest_fn)(uint64_t whose, strata_ref_t ref, strata_stack_t *stack, strata_free_fn missed,
+                                               strata_record_t *record);
 
 /* The lock of the stack is held, and this releases it. */
 static inline STRATA_FORCED strata_status_t strata_direct_free_in(uint64_t whose, strata_ref_t ref, strata_stack_t *stack,
                                                                   strata_free_fn missed, strata_quick_free_fn quick,
-                                                                  strata_rest_fn rest, strata_free_held_fn any) {
+                                                                  strata_free_rest_fn rest, strata_free_held_fn any) {
     strata_record_t *record = strata_direct_find(stack, ref);
     if (__builtin_expect(!record || !strata_direct_is_plain(stack, record), 0)) return any(whose, ref, stack, missed);
     uint64_t size = record->size, requested = size - record->slack;
     record->generation++;
     if (__builtin_expect(!quick(stack->cache, record, stack), 0)) return rest(whose, ref, stack, missed, record);
     strata_stack_uncount(stack, size, requested);
-    return __builtin_expect(strata_unlock_at_once(&stack->lock), 1) ? STRATA_OK : strata_direct_end(stack);
+    return __builtin_expect(strata_unlock_try_fast(&stack->lock), 1) ? STRATA_OK : strata_direct_end(stack);
 }
 
-typedef bool (*strata_take_back_fn)(strata_layer_t *cache, strata_record_t *record);
+typedef bool (*strata_free_plain_fn)(strata_layer_t *cache, strata_record_t *record);
 
 /* `take_back` is the quick_free of the cache's type. */
 static inline STRATA_FORCED strata_status_t strata_direct_free_rest(uint64_t whose, strata_ref_t ref, strata_stack_t *stack,
                                                                     strata_free_fn missed, strata_record_t *record,
-                                                                    strata_take_back_fn take_back) {
+                                                                    strata_free_plain_fn take_back) {
     uint64_t size = record->size, requested = size - record->slack;
     bool freed = take_back(stack->cache, record);
     if (__builtin_expect(freed, 1)) strata_stack_uncount(stack, size, requested);
@@ -207,9 +207,9 @@ static inline STRATA_FORCED strata_status_t strata_direct_free_rest(uint64_t who
 /* A block in the slab of a shared stack is freed like any block by its ref. */
 static inline STRATA_FORCED strata_status_t strata_direct_free_by(strata_stack_handle_t handle, strata_ref_t ref,
                                                                   strata_stack_t *stack, strata_free_fn missed,
-                                                                  strata_quick_free_fn quick, strata_rest_fn rest) {
+                                                                  strata_quick_free_fn quick, strata_free_rest_fn rest) {
     if (__builtin_expect((handle ^ ref) >> 52 != 0, 0)) return missed(handle, ref);
-    if (__builtin_expect(!strata_lock_at_once(&stack->lock), 0)) return strata_direct_any.free(handle, ref, stack, missed);
+    if (__builtin_expect(!strata_lock_try_fast(&stack->lock), 0)) return strata_direct_any.free(handle, ref, stack, missed);
     if (__builtin_expect(stack->handle != handle, 0)) return strata_direct_free_held(handle, ref, stack, missed);
     return strata_direct_free_in(handle, ref, stack, missed, quick, rest, strata_direct_free_held);
 }
@@ -217,18 +217,18 @@ static inline STRATA_FORCED strata_status_t strata_direct_free_by(strata_stack_h
 /* `own` is this fast path. The number may have another life by now, in the same facade and over another cache. */
 static inline STRATA_FORCED strata_status_t strata_direct_free_of(strata_t facade, strata_ref_t ref, strata_stack_t *home,
                                                                   strata_free_fn missed, const strata_direct_t *own,
-                                                                  strata_quick_free_fn quick, strata_rest_fn rest) {
+                                                                  strata_quick_free_fn quick, strata_free_rest_fn rest) {
     /* A thread is registered by its first call, in a child of fork() never. */
     if (__builtin_expect(!strata_threads_own, 0)) return missed(facade, ref);
-    if (__builtin_expect(!strata_lock_at_once(&home->lock), 0)) return strata_direct_any.free_of(facade, ref, home, missed);
+    if (__builtin_expect(!strata_lock_try_fast(&home->lock), 0)) return strata_direct_any.free_of(facade, ref, home, missed);
     bool same = home->facade == facade && atomic_load_explicit(&home->direct, memory_order_relaxed) == own;
     if (__builtin_expect(!same, 0)) return strata_direct_free_of_held(facade, ref, home, missed);
     return strata_direct_free_in(facade, ref, home, missed, quick, rest, strata_direct_free_of_held);
 }
 
-/* `STRATA_DIRECT_WAY(name, ...)` defines `const strata_direct_t name`, the fast path of a cache with these functions, which the
+/* `STRATA_DIRECT_PATH(name, ...)` defines `const strata_direct_t name`, the fast path of a cache with these functions, which the
  * compiler inlines. The quick ones must call nothing. If they refuse, `hit` and `take_back` run next, under the same lock. */
-#define STRATA_DIRECT_WAY(name, quick_hit, quick_free, hit, take_back, may_magazines)                                              \
+#define STRATA_DIRECT_PATH(name, quick_hit, quick_free, hit, take_back, may_magazines)                                             \
     static __attribute__((noinline))                                                                                               \
     strata_status_t name##_held(strata_stack_handle_t handle, strata_stack_t *stack, strata_stream_t stream, size_t size,          \
                                 strata_block_t *block, strata_allocate_fn missed) {                                                \

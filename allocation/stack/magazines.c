@@ -7,9 +7,9 @@
 #include "allocation/stack/threads.h"
 #include "platform/arithmetic.h"
 
-_Atomic uint32_t strata_magazines_meetings = 64;
+_Atomic uint32_t strata_magazines_threshold = 64;
 /* Each time that they served too little, the required contention grows by this factor, up to the max. */
-enum { MEETINGS_TIMES = 4, MEETINGS_MOST = 1 << 24 };
+enum { THRESHOLD_FACTOR = 4, THRESHOLD_MAX = 1 << 24 };
 enum { LOOK_AFTER = 64 /* blocks that enter a magazine between two checks of its use */ };
 /* Refs that a block may have in a magazine before a free must use its record again. */
 enum { GENERATIONS = 1 << 16 };
@@ -43,13 +43,13 @@ static strata_magazine_block_t *idle_of(strata_magazine_t *magazine, size_t size
 }
 
 /* Puts a block back under a ref that was never handed out. */
-static void come_back(strata_magazine_t *magazine, strata_magazine_block_t *block) {
+static void reenable(strata_magazine_t *magazine, strata_magazine_block_t *block) {
     count_idle(magazine, block, 1);
     block->lent = false;
     block->ref++;
 }
 
-static bool may_come_back(const strata_magazine_block_t *block) { return strata_ref_generation(block->ref) % GENERATIONS != 0; }
+static bool may_reenable(const strata_magazine_block_t *block) { return strata_ref_generation(block->ref) % GENERATIONS != 0; }
 
 bool strata_magazine_free_pointer(strata_magazines_t *all, const strata_stack_t *stack, strata_t facade, uint64_t ptr) {
     strata_magazine_t *magazine = own(all);
@@ -57,8 +57,8 @@ bool strata_magazine_free_pointer(strata_magazines_t *all, const strata_stack_t 
     strata_lock(&magazine->lock);
     for (uint32_t i = 0; i < STRATA_MAGAZINE_BLOCKS && !found; i++) {
         strata_magazine_block_t *block = &magazine->blocks[i];
-        found = block->ptr == ptr && block->lent && may_come_back(block) && is_of(stack, facade);
-        if (found) come_back(magazine, block);
+        found = block->ptr == ptr && block->lent && may_reenable(block) && is_of(stack, facade);
+        if (found) reenable(magazine, block);
     }
     strata_unlock(&magazine->lock);
     return found;
@@ -88,7 +88,7 @@ static inline STRATA_FORCED strata_status_t serve(strata_stack_handle_t handle, 
     count_idle(magazine, found, -1);
     magazine->served++;
     magazine->kept_served++;
-    return __builtin_expect(strata_unlock_at_once(&magazine->lock), 1) ? STRATA_OK : end(magazine);
+    return __builtin_expect(strata_unlock_try_fast(&magazine->lock), 1) ? STRATA_OK : end(magazine);
 }
 
 static __attribute__((noinline)) strata_status_t wait_and_serve(strata_stack_handle_t handle, strata_stack_t *stack,
@@ -101,7 +101,7 @@ static __attribute__((noinline)) strata_status_t wait_and_serve(strata_stack_han
 static strata_status_t allocate(strata_stack_handle_t handle, strata_stack_t *stack, strata_stream_t stream, size_t size,
                                 strata_block_t *block, strata_allocate_fn missed) {
     if (__builtin_expect(size - 1 >= STRATA_LARGEST_REQUEST || !block, 0)) return missed(handle, stream, size, block);
-    return __builtin_expect(strata_lock_at_once(&own(stack->magazine_use.storage)->lock), 1)
+    return __builtin_expect(strata_lock_try_fast(&own(stack->magazine_use.storage)->lock), 1)
                ? serve(handle, stack, stream, size, block, missed)
                : wait_and_serve(handle, stack, stream, size, block, missed);
 }
@@ -109,7 +109,7 @@ static strata_status_t allocate(strata_stack_handle_t handle, strata_stack_t *st
 /* Requires that lock. Returns NULL if the magazine has not handed out the block, or if its record must be updated first. */
 static inline STRATA_FORCED strata_magazine_block_t *lent_of(strata_magazine_t *magazine, strata_ref_t ref) {
     for (strata_magazine_block_t *block = magazine->blocks; block < magazine->blocks + STRATA_MAGAZINE_BLOCKS; block++)
-        if (block->ref == ref && block->lent) return may_come_back(block) ? block : NULL;
+        if (block->ref == ref && block->lent) return may_reenable(block) ? block : NULL;
     return NULL;
 }
 
@@ -119,7 +119,7 @@ static inline STRATA_FORCED bool take_back(uint64_t whose, strata_ref_t ref, str
     strata_magazine_block_t *block = lent_of(magazine, ref);
     bool named = by_handle ? atomic_load_explicit(&stack->handle, memory_order_relaxed) == whose : block && is_of(stack, whose);
     if (__builtin_expect(!block || !named, 0)) return false;
-    come_back(magazine, block);
+    reenable(magazine, block);
     return true;
 }
 
@@ -138,10 +138,10 @@ static __attribute__((noinline)) strata_status_t free_of_elsewhere(uint64_t whos
 static inline STRATA_FORCED strata_status_t free_in(uint64_t whose, strata_ref_t ref, strata_stack_t *stack, strata_free_fn missed,
                                                     bool by_handle) {
     strata_magazine_t *magazine = own(stack->magazine_use.storage);
-    if (__builtin_expect(!strata_lock_at_once(&magazine->lock), 0)) strata_lock(&magazine->lock);
+    if (__builtin_expect(!strata_lock_try_fast(&magazine->lock), 0)) strata_lock(&magazine->lock);
     if (__builtin_expect(!take_back(whose, ref, stack, by_handle), 0))
         return by_handle ? free_elsewhere(whose, ref, stack, missed) : free_of_elsewhere(whose, ref, stack, missed);
-    return __builtin_expect(strata_unlock_at_once(&magazine->lock), 1) ? STRATA_OK : end(magazine);
+    return __builtin_expect(strata_unlock_try_fast(&magazine->lock), 1) ? STRATA_OK : end(magazine);
 }
 
 static strata_status_t free_by(strata_stack_handle_t handle, strata_ref_t ref, strata_stack_t *stack, strata_free_fn missed) {
@@ -155,10 +155,10 @@ static strata_status_t free_of(strata_t facade, strata_ref_t ref, strata_stack_t
 }
 
 /* The fast path of a stack while it has magazines. */
-static const strata_direct_t way = {.allocate = allocate, .free = free_by, .free_of = free_of};
+static const strata_direct_t magazine_path = {.allocate = allocate, .free = free_by, .free_of = free_of};
 
 /* Replaces the fast path `from` by `to`. A stack with another one keeps it, because no call may take these there. */
-static void go(strata_stack_t *stack, const strata_direct_t *from, const strata_direct_t *to) {
+static void switch_path(strata_stack_t *stack, const strata_direct_t *from, const strata_direct_t *to) {
     (void)atomic_compare_exchange_strong(&stack->direct, &from, to);
 }
 
@@ -210,14 +210,14 @@ static strata_magazine_block_t put(strata_magazine_t *magazine, const strata_mag
 
 /* Takes the magazines away until threads have contended more often than the last time. */
 static void rest(strata_stack_t *stack) {
-    strata_stack_settle(stack);
+    strata_stack_flush_magazines(stack);
     atomic_store_explicit(&stack->magazines, NULL, memory_order_release);
-    go(stack, &way, strata_direct_own(stack));
+    switch_path(stack, &magazine_path, strata_direct_own(stack));
     stack->attention_free &= (uint16_t)~STRATA_ATTENTION_MAGAZINES;
     strata_magazine_use_t *use = &stack->magazine_use;
     use->contended = 0;
-    use->extra_contended = (uint32_t)strata_min((use->extra_contended + strata_magazines_meetings) * (uint64_t)MEETINGS_TIMES,
-                                                MEETINGS_MOST);
+    use->extra_contended = (uint32_t)strata_min((use->extra_contended + strata_magazines_threshold) * (uint64_t)THRESHOLD_FACTOR,
+                                                THRESHOLD_MAX);
 }
 
 static void keep(strata_stack_t *stack, strata_record_t *record) {
@@ -229,13 +229,13 @@ static void keep(strata_stack_t *stack, strata_record_t *record) {
     bool serves;
     strata_magazine_block_t gone = put(own(stack->magazine_use.storage), &fresh, &serves);
     leave(stack, &gone);
-    if (!serves && strata_magazines_meetings > 0) rest(stack);
+    if (!serves && strata_magazines_threshold > 0) rest(stack);
 }
 
-bool strata_magazine_keep(strata_stack_t *stack, strata_record_t *record) {
+bool strata_magazine_push(strata_stack_t *stack, strata_record_t *record) {
     bool only = stack->attention_free == STRATA_ATTENTION_MAGAZINES && record->attention == 0 && record->route == stack->route;
     if (!only) return false;
-    if (!keeps(stack, record)) return strata_direct_take_back(stack, record);
+    if (!keeps(stack, record)) return strata_direct_free_plain(stack, record);
     keep(stack, record);
     return true;
 }
@@ -256,7 +256,7 @@ static void empty(strata_stack_t *stack, strata_magazine_t *magazine) {
     for (uint32_t i = 0; i < STRATA_MAGAZINE_BLOCKS; i++) leave(stack, &blocks[i]);
 }
 
-void strata_stack_settle(strata_stack_t *stack) {
+void strata_stack_flush_magazines(strata_stack_t *stack) {
     strata_magazine_use_t *use = &stack->magazine_use;
     uint32_t occupied = use->occupied;
     use->occupied = 0;
@@ -294,13 +294,13 @@ void strata_magazines_begin(strata_stack_t *stack) {
     listen(stack->magazine_use.storage, stack->lock.observer);
     stack->attention_free |= STRATA_ATTENTION_MAGAZINES;
     atomic_store_explicit(&stack->magazines, stack->magazine_use.storage, memory_order_release);
-    go(stack, own, &way);
+    switch_path(stack, own, &magazine_path);
 }
 
-void strata_magazines_met(strata_stack_t *stack) {
+void strata_magazines_note_contention(strata_stack_t *stack) {
     strata_magazine_use_t *use = &stack->magazine_use;
     /* A thread with a stale handle may contend for the lock of a stack whose layers are being destroyed. */
-    if (!stack->open || strata_magazines_of(stack) || ++use->contended < strata_magazines_meetings + use->extra_contended) return;
+    if (!stack->open || strata_magazines_of(stack) || ++use->contended < strata_magazines_threshold + use->extra_contended) return;
     use->contended = 0;
     strata_magazines_begin(stack);
 }

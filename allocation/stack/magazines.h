@@ -41,7 +41,7 @@ struct strata_magazines {
 
 /* The number of contended calls after which a stack gets magazines. Tests set it to 0: then each stack has them from the start, and
  * keeps them. */
-extern _Atomic uint32_t strata_magazines_meetings;
+extern _Atomic uint32_t strata_magazines_threshold;
 
 /* Returns the magazines of a stack, or NULL. Needs no lock. */
 static inline strata_magazines_t *strata_magazines_of(strata_stack_t *stack) {
@@ -57,9 +57,9 @@ bool strata_magazine_free_pointer(strata_magazines_t *all, const strata_stack_t 
 
 /* The fast path of a free in a stack with magazines, if nothing else forbids one: keeps the block, or frees it. Returns false if
  * the free must take the slow path. */
-bool strata_magazine_keep(strata_stack_t *stack, strata_record_t *record);
+bool strata_magazine_push(strata_stack_t *stack, strata_record_t *record);
 /* Called when the calling thread had to wait for the lock. */
-void strata_magazines_met(strata_stack_t *stack);
+void strata_magazines_note_contention(strata_stack_t *stack);
 /* Returns the freed bytes that still count as live in the stack. Needs no lock, so the result is approximate. */
 uint64_t strata_magazines_idle(const strata_stack_t *stack, int measure);
 /* Gives the stack magazines if its cache allows them. Such a cache does not depend on seeing every hit and free, and its quick_free

@@ -16,11 +16,11 @@ enum {
 };
 
 /* The options of the layer `idle`, which may also be written as `idle:` beside a stack. */
-typedef struct strata_idleness {
+typedef struct strata_idle_config {
     uint64_t after; /* ns of the device's clock without a request, after which the idle memory has been released */
     double keep; /* the share of its live bytes that may stay idle */
     uint64_t keep_least; /* bytes that may stay idle in any case; the larger of the two applies */
-} strata_idleness_t;
+} strata_idle_config_t;
 
 /* A captured graph may own its memory, because the driver keeps the memory that a graph uses. */
 extern const strata_layer_type_t strata_cuda_malloc_async_type;
@@ -47,7 +47,7 @@ typedef struct strata_plan {
     uint32_t count; /* nodes 1 .. count */
     bool threaded; /* a layer has thread scope: every thread has stacks of its own */
     uint64_t alignment; /* max alignment of a request */
-    const strata_idleness_t *idle; /* NULL if idleness releases nothing */
+    const strata_idle_config_t *idle; /* NULL if idleness releases nothing */
     strata_plan_node_t nodes[STRATA_PLAN_ALL + 1];
 } strata_plan_t;
 

@@ -34,7 +34,8 @@ enum {
     STRATA_ATTENTION_CORE = 1u << 15, /* in a stack's requests: no hit may serve; in a record: a magazine keeps it */
     STRATA_ATTENTION_NOTES = 1u << 14, /* in a record: it has an entry in the side table (allocation/uses/record_notes.h) */
     STRATA_ATTENTION_WAITER = 1u << 15, /* in a stack's frees: a thread waits for memory */
-    STRATA_ATTENTION_LIMIT = 1u << 14, /* in a stack's frees: its place is above its limit (allocation/reclaim/over_limit.h), a graph may
+    STRATA_ATTENTION_LIMIT =
+        1u << 14, /* in a stack's frees: its place is above its limit (allocation/reclaim/over_limit.h), a graph may
                                           use its block (allocation/graphs/graphs.h), or its group is paused */
     STRATA_ATTENTION_MAGAZINES = 1u, /* in a stack's frees: a magazine may keep the block (allocation/stack/magazines.h) */
     STRATA_ATTENTION_OWNERLESS = 1u << 14, /* in a stack's requests: a given stream is a borrower, not an owner */
@@ -197,7 +198,7 @@ void strata_record_free_on(strata_call_t *call, strata_record_t *record, strata_
 strata_status_t strata_record_borrow(strata_call_t *call, strata_record_t *record, strata_stream_t stream);
 strata_status_t strata_record_unborrow(strata_call_t *call, strata_record_t *record, strata_stream_t stream);
 
-/* Completes the free of a block that strata_sent_keep() has kept, with the `known` of that call. No lock is held. */
+/* Completes the free of a block that strata_sent_defer() has kept, with the `known` of that call. No lock is held. */
 void strata_record_return(strata_record_t *record, bool known);
 /* Return or set the number of a record's entry in allocation/domain/sent.h, 0 if it has none. The call's lock is held. Before
  * marking, strata_record_ready_notes() makes the record's notes, and may release the lock in between. It fails with E_LIMIT,
@@ -207,10 +208,10 @@ strata_status_t strata_record_ready_notes(strata_call_t *call, strata_record_t *
 void strata_record_mark_sent(const strata_call_t *call, strata_record_t *record, uint32_t number);
 
 /* Settling empties the stack's magazines, under its lock. Every path but the fast paths takes the lock with strata_stack_take(). */
-void strata_stack_settle(strata_stack_t *stack);
+void strata_stack_flush_magazines(strata_stack_t *stack);
 static inline void strata_stack_take(strata_stack_t *stack) {
     strata_lock(&stack->lock);
-    if (__builtin_expect(stack->magazine_use.occupied, 0)) strata_stack_settle(stack);
+    if (__builtin_expect(stack->magazine_use.occupied, 0)) strata_stack_flush_magazines(stack);
 }
 /* Take and release the stack's lock, and its home's if that is another stack, for the fields that both guard. */
 void strata_stack_lock(strata_stack_t *stack);
@@ -299,13 +300,13 @@ void strata_stack_poll(strata_stack_t *stack, strata_pending_t *pending);
 void strata_stack_notify_by(strata_stack_t *stack, strata_notice_t *notice, strata_call_t *call);
 void strata_stack_notify(strata_stack_t *stack, strata_notice_t *notice);
 /* Called before a stream is destroyed, while layers can still record the events that they need on it. */
-void strata_stack_stream_gone(strata_stack_t *stack, strata_stream_t stream);
+void strata_stack_stream_destroyed(strata_stack_t *stack, strata_stream_t stream);
 /* Returns false if no layer of the stack has frees that carry counts. */
 bool strata_stack_set_frontier(strata_stack_t *stack, uint64_t count);
 /* Called when a capture into a graph pool of the place begins or ends. */
-void strata_stack_tell_capture(strata_stack_t *stack, uint64_t pool, bool begins);
+void strata_stack_notify_capture(strata_stack_t *stack, uint64_t pool, bool begins);
 /* Returns whether all work of a forgotten stack's stream is done. Before that, its cached memory must not be reused. */
-bool strata_stack_has_passed(strata_stack_t *stack);
+bool strata_stack_is_done(strata_stack_t *stack);
 /* Returns whether no block is live, deferred or cached, and no call is in progress. */
 bool strata_stack_is_empty(strata_stack_t *stack);
 uint64_t strata_stack_idle_bytes(strata_stack_t *stack);

@@ -18,7 +18,7 @@ static pthread_once_t exit_once = PTHREAD_ONCE_INIT;
 
 /* The numbers of living threads. A thread that found no room counts as alive forever, so nothing of it is released early. */
 static pthread_mutex_t alive_lock = PTHREAD_MUTEX_INITIALIZER;
-enum { ALIVE_MOST = 1 << 16 };
+enum { ALIVE_MAX = 1 << 16 };
 static uint64_t *alive;
 static uint32_t alive_count;
 static bool overflowed;
@@ -27,8 +27,8 @@ static void come_alive(uint64_t number) {
     size_t got;
     pthread_mutex_lock(&alive_lock);
     /* A reserved range with room for all numbers, touched as threads register. It outlives every facade. */
-    if (!alive) alive = strata_host_reserve(ALIVE_MOST * sizeof *alive, ALIVE_MOST * sizeof *alive, &got);
-    if (alive && alive_count < ALIVE_MOST) alive[alive_count++] = number;
+    if (!alive) alive = strata_host_reserve(ALIVE_MAX * sizeof *alive, ALIVE_MAX * sizeof *alive, &got);
+    if (alive && alive_count < ALIVE_MAX) alive[alive_count++] = number;
     else overflowed = true;
     pthread_mutex_unlock(&alive_lock);
 }
@@ -74,14 +74,14 @@ uint64_t strata_threads_enrol(void) {
     return strata_threads_own;
 }
 
-void strata_threads_stand_apart(void) {
+void strata_threads_enrol_internal(void) {
     strata_threads_own = atomic_fetch_add(&last_number, 1) + 1;
     pthread_once(&exit_once, make_key);
     (void)pthread_setspecific(exit_key, &apart);
     atomic_fetch_add(&apart, 1);
 }
 
-bool strata_threads_has_strangers(void) { return strata_host_threads() > atomic_load(&registered) + atomic_load(&apart); }
+bool strata_threads_has_unknown(void) { return strata_host_threads() > atomic_load(&registered) + atomic_load(&apart); }
 
 void strata_threads_set_plain(bool plain) { strata_threads_plain = plain ? strata_threads_own : 0; }
 

@@ -11,9 +11,9 @@ extern _Thread_local uint64_t strata_threads_own __attribute__((tls_model("initi
 extern _Thread_local uint64_t strata_threads_plain __attribute__((tls_model("initial-exec")));
 void strata_threads_set_plain(bool plain);
 /* Returns true if the process has threads that have never called the library. Their first call may be a free. */
-bool strata_threads_has_strangers(void);
+bool strata_threads_has_unknown(void);
 /* Gives a number to the calling thread, which works for the library itself. It does not count as a thread that may free. */
-void strata_threads_stand_apart(void);
+void strata_threads_enrol_internal(void);
 /* Called in a child of fork(). No thread is registered there from now on. */
 void strata_threads_forked(void);
 uint32_t strata_threads_registered(void);

@@ -4,7 +4,7 @@
 #include "platform/host/host_memory.h"
 
 enum {
-    MOST_LEAVES = 1 << 20, /* 2 TiB, leaf 0 included */
+    MAX_LEAVES = 1 << 20, /* 2 TiB, leaf 0 included */
     FIRST_LEAVES = 16
 };
 
@@ -46,10 +46,10 @@ strata_status_t strata_directory_new(uint32_t unit_shift, strata_directory_t **o
     directory->inners = strata_host_reserve(inners_bytes, inners_bytes, &directory->inners_reserved);
     strata_status_t status = directory->inners ? STRATA_OK : STRATA_E_HOST_MEMORY;
     if (status == STRATA_OK)
-        status = strata_growing_reserve(&directory->entries_range, leaf_bytes * FIRST_LEAVES, leaf_bytes * MOST_LEAVES);
+        status = strata_growing_reserve(&directory->entries_range, leaf_bytes * FIRST_LEAVES, leaf_bytes * MAX_LEAVES);
     if (status != STRATA_OK) goto failed;
     directory->entries = directory->entries_range.memory;
-    directory->capacity = (uint32_t)(strata_growing_most(&directory->entries_range) / leaf_bytes);
+    directory->capacity = (uint32_t)(strata_growing_max(&directory->entries_range) / leaf_bytes);
     size_t leaves_bytes = directory->capacity * sizeof *directory->leaves;
     status = strata_growing_reserve(&directory->leaves_range, FIRST_LEAVES * sizeof *directory->leaves, leaves_bytes);
     if (status != STRATA_OK) goto failed;

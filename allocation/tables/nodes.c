@@ -5,7 +5,7 @@
 #include "platform/arithmetic.h"
 
 /* The size that a range starts with. */
-enum { FIRST_BYTES = 16 << 10, LEAST_NODES = 64 };
+enum { FIRST_BYTES = 16 << 10, MIN_NODES = 64 };
 
 /* Each unused node begins with the number of the next unused node. */
 static uint32_t next_of(const strata_nodes_t *nodes, uint32_t node) {
@@ -23,12 +23,12 @@ strata_status_t strata_nodes_init(strata_nodes_t *nodes, size_t node_size, uint3
     if (node_size == 0 || node_size % 8 != 0 || capacity == 0 || capacity == UINT32_MAX ||
         !strata_multiply(node_size, (uint64_t)capacity + 1, &wanted))
         return strata_fail(STRATA_E_INVALID, 0, "%u nodes of %zu bytes cannot be made", capacity, node_size);
-    uint64_t first = strata_min(wanted, strata_max(FIRST_BYTES, node_size * LEAST_NODES));
+    uint64_t first = strata_min(wanted, strata_max(FIRST_BYTES, node_size * MIN_NODES));
     strata_growing_t range;
     strata_status_t status = strata_growing_reserve(&range, first, wanted);
     if (status != STRATA_OK) return status;
     *nodes = (strata_nodes_t){.memory = range.memory, .node_size = node_size, .used = 1, .range = range};
-    nodes->capacity = (uint32_t)(strata_min(wanted, strata_growing_most(&range)) / node_size);
+    nodes->capacity = (uint32_t)(strata_min(wanted, strata_growing_max(&range)) / node_size);
     nodes->room = room_now(nodes);
     return STRATA_OK;
 }
@@ -41,7 +41,7 @@ void strata_nodes_destroy(strata_nodes_t *nodes) {
 static uint32_t touch(strata_nodes_t *nodes) {
     if (nodes->used >= nodes->room / 2 && nodes->room < nodes->capacity) {
         nodes->room = room_now(nodes);
-        if (nodes->used >= nodes->room / 2) strata_growing_want(&nodes->range, nodes->used >= nodes->room);
+        if (nodes->used >= nodes->room / 2) strata_growing_mark(&nodes->range, nodes->used >= nodes->room);
     }
     return nodes->used < strata_min(nodes->room, nodes->capacity) ? nodes->used++ : 0;
 }
@@ -62,7 +62,7 @@ void strata_nodes_give(strata_nodes_t *nodes, uint32_t node) {
 
 strata_status_t strata_nodes_validate(const strata_nodes_t *nodes) {
     if (nodes->used == 0 || nodes->used > nodes->room || nodes->unused >= nodes->used || nodes->room > room_now(nodes) ||
-        nodes->capacity > strata_growing_most(&nodes->range) / nodes->node_size)
+        nodes->capacity > strata_growing_max(&nodes->range) / nodes->node_size)
         return strata_fail(STRATA_E_CORRUPT, 0, "the nodes count %u used, %u of them unused, of %u with room for %u", nodes->used,
                            nodes->unused, nodes->room, room_now(nodes));
     /* A list that ends cannot contain a node twice, because each node has only one link. */

@@ -38,7 +38,7 @@ strata_status_t strata_slab_init(strata_slab_t *slab, uint16_t home, uint32_t fi
                             .refs = (uint64_t)home << (STRATA_REF_SLOT_BITS + STRATA_REF_GENERATION_BITS),
                             .record_range = records,
                             .idle_range = idle};
-    slab->capacity = (uint32_t)strata_min(slots, slots_in(strata_growing_most(&records), strata_growing_most(&idle)));
+    slab->capacity = (uint32_t)strata_min(slots, slots_in(strata_growing_max(&records), strata_growing_max(&idle)));
     slab->room = room_now(slab);
     slab->records[0].state = STRATA_RECORD_LIVE; /* so that it never merges with a neighbor */
     return STRATA_OK;
@@ -66,8 +66,8 @@ static void want_room(strata_slab_t *slab) {
     uint64_t wanted = strata_min(2 * (uint64_t)slab->room, slab->capacity);
     bool short_of_it = slab->used >= slab->room;
     if (strata_growing_usable(&slab->record_range) / sizeof(strata_record_t) < wanted)
-        strata_growing_want(&slab->record_range, short_of_it);
-    if (8 * (uint64_t)strata_growing_usable(&slab->idle_range) < wanted) strata_growing_want(&slab->idle_range, short_of_it);
+        strata_growing_mark(&slab->record_range, short_of_it);
+    if (8 * (uint64_t)strata_growing_usable(&slab->idle_range) < wanted) strata_growing_mark(&slab->idle_range, short_of_it);
 }
 
 uint32_t strata_slab_touch(strata_slab_t *slab) {
@@ -142,7 +142,7 @@ static strata_status_t validate_free_list(const strata_slab_t *slab) {
 
 strata_status_t strata_slab_validate(const strata_slab_t *slab) {
     slab_census_t census = {0, 0};
-    uint32_t most = slots_in(strata_growing_most(&slab->record_range), strata_growing_most(&slab->idle_range));
+    uint32_t most = slots_in(strata_growing_max(&slab->record_range), strata_growing_max(&slab->idle_range));
     if (slab->used == 0 || slab->used > slab->room || slab->room > room_now(slab) || slab->capacity > most)
         return strata_fail(STRATA_E_CORRUPT, 0, "the slab uses %u of %u slots, but has room for %u of %u", slab->used, slab->room,
                            room_now(slab), slab->capacity);

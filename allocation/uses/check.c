@@ -25,7 +25,7 @@ static strata_status_t validate_block(const strata_uses_t *uses, const char *lay
             return corrupt(layer, "a block waits without a use");
         if (use->state != STRATA_USE_WAITING) continue;
         left++;
-        if (!use->event && strata_user_at(&uses->users, use->user)->state != STRATA_USER_GONE)
+        if (!use->event && strata_user_at(&uses->users, use->user)->state != STRATA_USER_DESTROYED)
             return corrupt(layer, "a use has no event");
     }
     tally->waiting += left;
@@ -37,8 +37,8 @@ static strata_status_t validate_block(const strata_uses_t *uses, const char *lay
 
 static strata_status_t validate_blocks(const strata_uses_t *uses, const char *layer, tally_t *tally) {
     uint32_t last = 0, count = 0;
-    for (uint32_t head = uses->first; head; head = strata_use_at(uses, head)->later) {
-        if (head >= uses->nodes.used || ++count > uses->nodes.used || strata_use_at(uses, head)->earlier != last)
+    for (uint32_t head = uses->first; head; head = strata_use_at(uses, head)->next_waiting) {
+        if (head >= uses->nodes.used || ++count > uses->nodes.used || strata_use_at(uses, head)->prev_waiting != last)
             return corrupt(layer, "the list of deferred frees is broken");
         strata_status_t status = validate_block(uses, layer, head, tally);
         if (status != STRATA_OK) return status;

@@ -12,20 +12,20 @@ bool strata_uses_mark_end(strata_uses_t *uses, uint32_t node, strata_call_t *cal
     strata_user_t *user = user_at(uses, node);
     bool marked = event && user->state == STRATA_USER_NAMED &&
                   strata_domain_record_event(uses->stack->domain, event, user->stream) == STRATA_OK;
-    if (marked) user->gone = event;
+    if (marked) user->end_event = event;
     else if (event) strata_events_give(uses->users.events, event);
     return marked || user->state != STRATA_USER_NAMED || strata_uses_wait_for_user(uses, node, call);
 }
 
-void strata_uses_stream_gone(strata_uses_t *uses, strata_stream_t stream, strata_call_t *call) {
+void strata_uses_stream_destroyed(strata_uses_t *uses, strata_stream_t stream, strata_call_t *call) {
     uint32_t node = strata_users_find(&uses->users, stream);
     if (node == 0) return;
     bool used = user_at(uses, node)->holds++ > 0;
-    strata_uses_leave(uses, node, !used || strata_uses_mark_end(uses, node, call), call);
+    strata_uses_detach(uses, node, !used || strata_uses_mark_end(uses, node, call), call);
 }
 
-void strata_uses_leave(strata_uses_t *uses, uint32_t node, bool told, strata_call_t *call) {
-    strata_users_leave(&uses->users, node, told ? STRATA_USER_GONE : STRATA_USER_LOST);
+void strata_uses_detach(strata_uses_t *uses, uint32_t node, bool completion_known, strata_call_t *call) {
+    strata_users_detach(&uses->users, node, completion_known ? STRATA_USER_DESTROYED : STRATA_USER_UNOBSERVABLE);
     while (user_at(uses, node)->busy > 0) strata_call_wait(call, uses->stack, &uses->stack->host_waited, UINT64_MAX);
-    strata_users_let_go(&uses->users, node);
+    strata_users_release(&uses->users, node);
 }

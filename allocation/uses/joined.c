@@ -84,8 +84,8 @@ static void pass_all(strata_uses_t *uses, uint32_t head) {
 
 static void put_last(strata_uses_t *uses, uint32_t head) {
     uses->stack->figures.deferred_bytes += strata_use_at(uses, head)->bytes;
-    strata_use_at(uses, head)->later = 0;
-    if (uses->last_joining) strata_use_at(uses, uses->last_joining)->later = head;
+    strata_use_at(uses, head)->next_waiting = 0;
+    if (uses->last_joining) strata_use_at(uses, uses->last_joining)->next_waiting = head;
     else uses->joining = head;
     uses->last_joining = head;
 }
@@ -93,7 +93,7 @@ static void put_last(strata_uses_t *uses, uint32_t head) {
 static uint32_t take_first(strata_uses_t *uses) {
     uint32_t head = uses->joining;
     uses->stack->figures.deferred_bytes -= strata_use_at(uses, head)->bytes;
-    uses->joining = strata_use_at(uses, head)->later;
+    uses->joining = strata_use_at(uses, head)->next_waiting;
     if (uses->joining == 0) uses->last_joining = 0;
     return head;
 }
@@ -101,7 +101,7 @@ static uint32_t take_first(strata_uses_t *uses) {
 strata_freed_t strata_uses_free_inside(strata_uses_t *uses, uint32_t head) {
     answers_t answers = {.count = 0};
     if (!is_captured(uses, head)) {
-        strata_uses_keep(uses, head);
+        strata_uses_hold_for_captures(uses, head);
     } else if (!is_joined(uses, head, &answers)) {
         put_last(uses, head);
     } else {
@@ -128,5 +128,5 @@ uint32_t strata_uses_poll_inside(strata_uses_t *uses) {
 }
 
 void strata_uses_keep_joining(strata_uses_t *uses) {
-    while (uses->joining) strata_uses_keep(uses, take_first(uses));
+    while (uses->joining) strata_uses_hold_for_captures(uses, take_first(uses));
 }

@@ -10,11 +10,11 @@ strata_status_t strata_last_users_init(strata_last_users_t *last, strata_domain_
 void strata_last_users_destroy(strata_last_users_t *last) { strata_users_destroy(&last->users); }
 
 /* An entry must not be reused while a valid mark names it. */
-static void let_go_of_waited(strata_last_users_t *last) {
-    for (uint32_t node; (node = last->first_gone) != 0 && strata_user_at(&last->users, node)->count <= last->waited;) {
-        last->first_gone = strata_user_at(&last->users, node)->list;
-        if (last->first_gone == 0) last->last_gone = 0;
-        strata_users_let_go(&last->users, node);
+static void release_waited(strata_last_users_t *last) {
+    for (uint32_t node; (node = last->first_destroyed) != 0 && strata_user_at(&last->users, node)->count <= last->waited;) {
+        last->first_destroyed = strata_user_at(&last->users, node)->list;
+        if (last->first_destroyed == 0) last->last_destroyed = 0;
+        strata_users_release(&last->users, node);
     }
 }
 
@@ -23,31 +23,31 @@ static void append(strata_last_users_t *last, uint32_t node) {
     strata_user_t *user = strata_user_at(&last->users, node);
     user->count = last->frees;
     user->list = 0;
-    if (last->last_gone) strata_user_at(&last->users, last->last_gone)->list = node;
-    else last->first_gone = node;
-    last->last_gone = node;
+    if (last->last_destroyed) strata_user_at(&last->users, last->last_destroyed)->list = node;
+    else last->first_destroyed = node;
+    last->last_destroyed = node;
 }
 
 static void leave(void *owner, uint32_t node) {
     strata_last_users_t *last = owner;
-    strata_users_leave(&last->users, node, STRATA_USER_GONE);
+    strata_users_detach(&last->users, node, STRATA_USER_DESTROYED);
     append(last, node);
-    let_go_of_waited(last);
+    release_waited(last);
 }
 
 /* Returns false if the entry is not in the list. */
 static bool take_out(strata_last_users_t *last, uint32_t node) {
-    uint32_t before = 0, at = last->first_gone;
+    uint32_t before = 0, at = last->first_destroyed;
     while (at && at != node) before = at, at = strata_user_at(&last->users, at)->list;
     if (at == 0) return false;
     uint32_t after = strata_user_at(&last->users, node)->list;
     if (before) strata_user_at(&last->users, before)->list = after;
-    else last->first_gone = after;
-    if (last->last_gone == node) last->last_gone = before;
+    else last->first_destroyed = after;
+    if (last->last_destroyed == node) last->last_destroyed = before;
     return true;
 }
 
-/* A block of a GONE stream was freed just now, so the entry must stay until the host has waited for this
+/* A block of a DESTROYED stream was freed just now, so the entry must stay until the host has waited for this
  * free too. */
 static void stay(strata_last_users_t *last, uint32_t node) {
     if (!take_out(last, node)) strata_user_at(&last->users, node)->holds++;
@@ -57,7 +57,7 @@ static void stay(strata_last_users_t *last, uint32_t node) {
 uint32_t strata_last_users_of(strata_last_users_t *last, strata_stream_t stream) {
     uint32_t node = strata_users_find(&last->users, stream);
     if (node) return node;
-    if (stream == STRATA_STREAM_PER_THREAD) strata_users_bury(&last->users, leave, last);
+    if (stream == STRATA_STREAM_PER_THREAD) strata_users_reap(&last->users, leave, last);
     node = strata_users_make(&last->users, stream);
     if (node) strata_user_at(&last->users, node)->holds = 1;
     return node;
@@ -67,8 +67,8 @@ void strata_last_users_mark(strata_last_users_t *last, strata_record_t *block, u
     /* The mark must not name the entry of a destroyed stream, because another stream may soon get it. */
     bool named = user && strata_user_at(&last->users, user)->state == STRATA_USER_NAMED;
     strata_mark(block, ++last->frees, named ? user : 0);
-    if (user && strata_user_at(&last->users, user)->state == STRATA_USER_GONE) stay(last, user);
-    strata_last_users_let_go(last, user);
+    if (user && strata_user_at(&last->users, user)->state == STRATA_USER_DESTROYED) stay(last, user);
+    strata_last_users_release(last, user);
 }
 
 /* Records an event after the stream's work while its handle is known to be valid. Returns NULL if that is
@@ -90,11 +90,11 @@ static bool wait_for(strata_domain_t *domain, strata_handle_t event, strata_call
     return done;
 }
 
-/* A GONE stream has no handle to wait by, only an event, if one could be taken. */
+/* A DESTROYED stream has no handle to wait by, only an event, if one could be taken. */
 static bool wait_for_gone(strata_last_users_t *last, strata_domain_t *domain, strata_call_t *call) {
     bool done = true;
-    for (uint32_t node = last->first_gone; done && node; node = strata_user_at(&last->users, node)->list) {
-        strata_handle_t event = strata_user_at(&last->users, node)->gone;
+    for (uint32_t node = last->first_destroyed; done && node; node = strata_user_at(&last->users, node)->list) {
+        strata_handle_t event = strata_user_at(&last->users, node)->end_event;
         uint64_t count = strata_user_at(&last->users, node)->count;
         strata_opened_t opened = strata_call_unlock(call);
         done = event && strata_device_event_synchronise(domain->device, event) == STRATA_OK;
@@ -136,31 +136,31 @@ bool strata_last_users_wait(strata_last_users_t *last, strata_domain_t *domain, 
     if (each && !done) (void)strata_fail(STRATA_E_CAPTURE, 0, "a stream may be in a capture, so its device is not waited for");
     if (!done || frees <= last->waited) return done;
     last->waited = frees;
-    let_go_of_waited(last);
+    release_waited(last);
     return true;
 }
 
-void strata_last_users_stream_gone(strata_last_users_t *last, strata_domain_t *domain, strata_stream_t stream,
-                                   strata_call_t *call) {
+void strata_last_users_stream_destroyed(strata_last_users_t *last, strata_domain_t *domain, strata_stream_t stream,
+                                        strata_call_t *call) {
     strata_opened_t opened = strata_call_unlock(call);
     (void)strata_events_ensure(&domain->events, 1);
     strata_call_lock(call, opened);
     uint32_t node = strata_users_find(&last->users, stream);
-    if (node) strata_user_at(&last->users, node)->gone = mark_work(domain, strata_user_at(&last->users, node));
+    if (node) strata_user_at(&last->users, node)->end_event = mark_work(domain, strata_user_at(&last->users, node));
     if (node) leave(last, node);
 }
 
 strata_status_t strata_last_users_validate(strata_last_users_t *last) {
     uint32_t end = 0, count = 0;
-    for (uint32_t node = last->first_gone; node; node = strata_user_at(&last->users, node)->list) {
+    for (uint32_t node = last->first_destroyed; node; node = strata_user_at(&last->users, node)->list) {
         if (node >= last->users.nodes.used || ++count > last->users.nodes.used)
             return strata_fail(STRATA_E_CORRUPT, 0, "the list of streams that marks may name is broken");
         const strata_user_t *user = strata_user_at(&last->users, node);
-        if (user->state != STRATA_USER_GONE || user->count <= last->waited || user->count > last->frees)
+        if (user->state != STRATA_USER_DESTROYED || user->count <= last->waited || user->count > last->frees)
             return strata_fail(STRATA_E_CORRUPT, 0, "a stream is kept although no mark names it");
         end = node;
     }
-    if (end != last->last_gone)
+    if (end != last->last_destroyed)
         return strata_fail(STRATA_E_CORRUPT, 0, "the end of the list of streams that marks may name is wrong");
     return strata_users_validate(&last->users);
 }

@@ -9,11 +9,11 @@
 #include "allocation/uses/users.h"
 
 typedef struct strata_last_users {
-    /* Each entry has one hold of its own. A GONE entry keeps it until the host has waited for `count`
+    /* Each entry has one hold of its own. A DESTROYED entry keeps it until the host has waited for `count`
      * frees, because valid marks may name it until then. */
     strata_users_t users;
     uint64_t frees, waited; /* frees so far, and the number of them that the host has waited for */
-    uint32_t first_gone, last_gone; /* GONE entries by rising `count`, linked by `list` */
+    uint32_t first_destroyed, last_destroyed; /* DESTROYED entries by rising `count`, linked by `list` */
 } strata_last_users_t;
 
 /* Returns E_HOST_MEMORY if there is no host memory. */
@@ -27,8 +27,8 @@ static inline void strata_last_users_hold(strata_last_users_t *last, uint32_t us
     if (user) strata_user_at(&last->users, user)->holds++;
 }
 /* Drops that hold. */
-static inline void strata_last_users_let_go(strata_last_users_t *last, uint32_t user) {
-    if (user) strata_users_let_go(&last->users, user);
+static inline void strata_last_users_release(strata_last_users_t *last, uint32_t user) {
+    if (user) strata_users_release(&last->users, user);
 }
 /* Records `user` as the last user of a block that is now free, and drops the user's hold. */
 void strata_last_users_mark(strata_last_users_t *last, strata_record_t *block, uint32_t user);
@@ -44,7 +44,8 @@ static inline bool strata_last_users_other_uses(const strata_last_users_t *last,
 bool strata_last_users_wait(strata_last_users_t *last, strata_domain_t *domain, strata_call_t *call);
 /* Records an event after the stream's work, because the handle may soon belong to another stream. The
  * lock may be released. */
-void strata_last_users_stream_gone(strata_last_users_t *last, strata_domain_t *domain, strata_stream_t stream, strata_call_t *call);
+void strata_last_users_stream_destroyed(strata_last_users_t *last, strata_domain_t *domain, strata_stream_t stream,
+                                        strata_call_t *call);
 /* Returns E_CORRUPT if a list or an entry is wrong. */
 strata_status_t strata_last_users_validate(strata_last_users_t *last);
 

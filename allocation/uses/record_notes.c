@@ -3,7 +3,7 @@
 #include "allocation/domain/layer.h"
 #include "platform/arithmetic.h"
 
-enum { LEAST_ENTRIES = 1024 };
+enum { MIN_ENTRIES = 1024 };
 
 /* The home's lock is held, here and in the next two functions. */
 static bool has_entry(const strata_notes_table_t *table, uint32_t slot) { return slot < table->count; }
@@ -35,7 +35,7 @@ static uint32_t entries_in(const strata_growing_t *range) {
  * and the stack may have ended. No lock is held. */
 static strata_status_t make_table(strata_stack_t *home) {
     strata_growing_t range;
-    strata_status_t status = strata_growing_reserve(&range, LEAST_ENTRIES * sizeof(strata_record_notes_t),
+    strata_status_t status = strata_growing_reserve(&range, MIN_ENTRIES * sizeof(strata_record_notes_t),
                                                     (size_t)STRATA_SLAB_SLOTS * sizeof(strata_record_notes_t));
     if (status != STRATA_OK) return status;
     strata_stack_take(home);
@@ -56,7 +56,7 @@ static strata_status_t grow_table(strata_stack_t *home, uint32_t slot) {
     strata_status_t status = made ? STRATA_OK : make_table(home);
     if (status != STRATA_OK || !made) return status;
     size_t needed = ((size_t)slot + 1) * sizeof(strata_record_notes_t);
-    if (needed > strata_growing_most(&range))
+    if (needed > strata_growing_max(&range))
         return strata_fail(STRATA_E_LIMIT, 0, "the host has room to share only the first %u blocks of a stack", entries_in(&range));
     status = strata_growing_grow(&range, needed);
     strata_stack_take(home);
@@ -79,14 +79,14 @@ static strata_status_t make_entry(strata_stack_t *home, uint32_t slot) {
 
 /* Takes the home's lock, which guards the entry and the record's generation, unless the call holds it.
  * The record's attention is guarded by the lock of its server. */
-static strata_stack_t *enter_home(const strata_call_t *call, const strata_record_t *record) {
+static strata_stack_t *lock_home(const strata_call_t *call, const strata_record_t *record) {
     strata_stack_t *home = strata_stack_of(record->home);
     if (strata_call_holds(call, home)) return NULL;
     strata_stack_take(home);
     return home;
 }
 
-static void leave_home(strata_stack_t *home) {
+static void unlock_home(strata_stack_t *home) {
     if (home) strata_unlock(&home->lock);
 }
 
@@ -100,19 +100,19 @@ static strata_record_notes_t *claim(strata_record_t *record) {
 }
 
 void strata_record_note(strata_record_t *record, const strata_note_t *note) {
-    strata_stack_t *server = strata_stack_of(record->stack), *home = strata_stack_of(record->home);
+    strata_stack_t *serving_stack = strata_stack_of(record->stack), *home = strata_stack_of(record->home);
     uint32_t slot = strata_slab_slot(&home->slab, record);
     strata_stack_take(home);
     bool there = has_entry(&home->notes, slot);
     strata_unlock(&home->lock);
     if (!there && make_entry(home, slot) != STRATA_OK) return;
-    strata_call_t call = {.stack = server};
-    strata_stack_take(server);
-    call.held[strata_call_level(&call, server)] = server;
-    strata_stack_t *entered = enter_home(&call, record);
+    strata_call_t call = {.stack = serving_stack};
+    strata_stack_take(serving_stack);
+    call.held[strata_call_level(&call, serving_stack)] = serving_stack;
+    strata_stack_t *entered = lock_home(&call, record);
     strata_record_notes_t *notes = claim(record);
     if (notes) notes->note = *note;
-    leave_home(entered);
+    unlock_home(entered);
     (void)strata_call_unlock(&call);
 }
 
@@ -120,10 +120,10 @@ void strata_record_note(strata_record_t *record, const strata_note_t *note) {
 static strata_status_t ensure_entry(strata_call_t *call, const strata_record_t *record) {
     strata_stack_t *home = strata_stack_of(record->home);
     uint32_t generation = record->generation;
-    strata_stack_t *entered = enter_home(call, record);
+    strata_stack_t *entered = lock_home(call, record);
     uint32_t slot = strata_slab_slot(&home->slab, record);
     bool there = has_entry(&home->notes, slot);
-    leave_home(entered);
+    unlock_home(entered);
     if (there) return STRATA_OK;
     strata_opened_t opened = strata_call_unlock(call);
     strata_status_t status = make_entry(home, slot);
@@ -142,72 +142,72 @@ strata_status_t strata_record_ready_notes(strata_call_t *call, strata_record_t *
 strata_status_t strata_record_retain(strata_call_t *call, strata_record_t *record) {
     strata_status_t status = strata_record_ready_notes(call, record);
     if (status != STRATA_OK) return status;
-    strata_stack_t *entered = enter_home(call, record);
+    strata_stack_t *entered = lock_home(call, record);
     strata_record_notes_t *notes = claim(record);
     if (!notes) status = strata_fail(STRATA_E_LIMIT, 0, "the host has no room to share the block");
     else if (notes->owners == UINT32_MAX) status = strata_fail(STRATA_E_LIMIT, 0, "a block has %u owners, the maximum", UINT32_MAX);
     else notes->owners++;
-    leave_home(entered);
+    unlock_home(entered);
     return status;
 }
 
 bool strata_record_is_shared(const strata_call_t *call, const strata_record_t *record) {
-    strata_stack_t *entered = enter_home(call, record);
+    strata_stack_t *entered = lock_home(call, record);
     const strata_record_notes_t *notes = strata_record_notes_of(record);
     bool shared = notes && notes->owners > 0;
-    leave_home(entered);
+    unlock_home(entered);
     return shared;
 }
 
 void strata_record_note_unknown_use(const strata_call_t *call, strata_record_t *record) {
-    strata_stack_t *entered = enter_home(call, record);
+    strata_stack_t *entered = lock_home(call, record);
     claim(record)->unknown = true;
-    leave_home(entered);
+    unlock_home(entered);
 }
 
 bool strata_record_has_unknown_use(const strata_call_t *call, const strata_record_t *record) {
     if (!(record->attention & STRATA_ATTENTION_NOTES)) return false;
-    strata_stack_t *entered = enter_home(call, record);
+    strata_stack_t *entered = lock_home(call, record);
     bool unknown = strata_record_notes_of(record)->unknown != 0;
-    leave_home(entered);
+    unlock_home(entered);
     return unknown;
 }
 
 uint32_t strata_record_sent_number(const strata_call_t *call, const strata_record_t *record) {
     if (!(record->attention & STRATA_ATTENTION_NOTES)) return 0;
-    strata_stack_t *entered = enter_home(call, record);
+    strata_stack_t *entered = lock_home(call, record);
     uint32_t number = strata_record_notes_of(record)->sent;
-    leave_home(entered);
+    unlock_home(entered);
     return number;
 }
 
 void strata_record_mark_sent(const strata_call_t *call, strata_record_t *record, uint32_t number) {
-    strata_stack_t *entered = enter_home(call, record);
+    strata_stack_t *entered = lock_home(call, record);
     claim(record)->sent = number & INT32_MAX;
-    leave_home(entered);
+    unlock_home(entered);
 }
 
 uint32_t strata_record_graph_mark(const strata_call_t *call, const strata_record_t *record) {
     if (!(record->attention & STRATA_ATTENTION_NOTES)) return 0;
-    strata_stack_t *entered = enter_home(call, record);
+    strata_stack_t *entered = lock_home(call, record);
     uint32_t mark = strata_record_notes_of(record)->graph_mark;
-    leave_home(entered);
+    unlock_home(entered);
     return mark;
 }
 
 void strata_record_mark_graph(const strata_call_t *call, strata_record_t *record, uint32_t mark) {
-    strata_stack_t *entered = enter_home(call, record);
+    strata_stack_t *entered = lock_home(call, record);
     claim(record)->graph_mark = mark;
-    leave_home(entered);
+    unlock_home(entered);
 }
 
 bool strata_record_give_up(strata_call_t *call, strata_record_t *record) {
     if (!(record->attention & STRATA_ATTENTION_NOTES)) return false;
-    strata_stack_t *entered = enter_home(call, record);
+    strata_stack_t *entered = lock_home(call, record);
     strata_record_notes_t *notes = entry_of(strata_stack_of(record->home), record);
     bool shared = notes->owners > 0;
     if (shared) notes->owners--;
     else record->attention &= (uint16_t)~STRATA_ATTENTION_NOTES;
-    leave_home(entered);
+    unlock_home(entered);
     return shared;
 }

@@ -17,8 +17,8 @@ strata_status_t strata_users_init(strata_users_t *users, strata_events_t *events
 }
 
 static void drop_event(strata_users_t *users, strata_user_t *user) {
-    if (user->gone) strata_events_give(users->events, user->gone);
-    user->gone = NULL;
+    if (user->end_event) strata_events_give(users->events, user->end_event);
+    user->end_event = NULL;
 }
 
 void strata_users_destroy(strata_users_t *users) {
@@ -80,7 +80,7 @@ uint32_t strata_users_make(strata_users_t *users, strata_stream_t stream) {
 
 /* ---- the end of a stream, and of an entry ---- */
 
-void strata_users_leave(strata_users_t *users, uint32_t node, strata_user_state_t state) {
+void strata_users_detach(strata_users_t *users, uint32_t node, strata_user_state_t state) {
     strata_user_t *user = strata_user_at(users, node);
     if (user->state != STRATA_USER_NAMED) return;
     strata_index_remove(&users->index, node);
@@ -89,19 +89,19 @@ void strata_users_leave(strata_users_t *users, uint32_t node, strata_user_state_
 
 void strata_users_end(strata_users_t *users, uint32_t node) {
     strata_user_t *user = strata_user_at(users, node);
-    strata_users_leave(users, node, STRATA_USER_LOST);
+    strata_users_detach(users, node, STRATA_USER_UNOBSERVABLE);
     if (user->thread) unlink_thread(users, user);
     drop_event(users, user);
     user->state = STRATA_USER_UNUSED;
     strata_nodes_give(&users->nodes, node);
 }
 
-void strata_users_let_go(strata_users_t *users, uint32_t node) {
+void strata_users_release(strata_users_t *users, uint32_t node) {
     strata_user_t *user = strata_user_at(users, node);
     if (--user->holds == 0 && user->state != STRATA_USER_NAMED) strata_users_end(users, node);
 }
 
-void strata_users_bury(strata_users_t *users, void (*leave)(void *owner, uint32_t node), void *owner) {
+void strata_users_reap(strata_users_t *users, void (*leave)(void *owner, uint32_t node), void *owner) {
     uint64_t exits = strata_threads_exits();
     if (exits == users->exits_seen) return;
     users->exits_seen = exits;
@@ -115,16 +115,16 @@ void strata_users_bury(strata_users_t *users, void (*leave)(void *owner, uint32_
     }
 }
 
-uint32_t strata_users_next_lost_thread(const strata_users_t *users, uint32_t node) {
+uint32_t strata_users_next_exited_thread(const strata_users_t *users, uint32_t node) {
     node = node ? strata_user_at(users, node)->next_thread : users->first_thread;
-    while (node && strata_user_at(users, node)->state != STRATA_USER_LOST) node = strata_user_at(users, node)->next_thread;
+    while (node && strata_user_at(users, node)->state != STRATA_USER_UNOBSERVABLE) node = strata_user_at(users, node)->next_thread;
     return node;
 }
 
-strata_status_t strata_users_how_far(strata_users_t *users, uint32_t node) {
+strata_status_t strata_users_query(strata_users_t *users, uint32_t node) {
     strata_user_t *user = strata_user_at(users, node);
-    if (user->state != STRATA_USER_GONE) return STRATA_E_NOT_READY;
-    strata_status_t status = user->gone ? strata_device_event_query(users->events->device, user->gone) : STRATA_OK;
+    if (user->state != STRATA_USER_DESTROYED) return STRATA_E_NOT_READY;
+    strata_status_t status = user->end_event ? strata_device_event_query(users->events->device, user->end_event) : STRATA_OK;
     if (status == STRATA_OK) drop_event(users, user);
     return status;
 }

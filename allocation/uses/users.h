@@ -12,16 +12,21 @@
 #include "allocation/tables/index.h"
 #include "strata/strata.h"
 
-/* NAMED: the handle is valid. GONE: the stream was destroyed, and the end of its work can be observed.
- * LOST: the stream was destroyed, or its thread has exited, and the end of its work cannot be observed. */
-typedef enum strata_user_state { STRATA_USER_UNUSED, STRATA_USER_NAMED, STRATA_USER_GONE, STRATA_USER_LOST } strata_user_state_t;
+/* NAMED: the handle is valid. DESTROYED: the stream was destroyed, and the end of its work can be observed.
+ * UNOBSERVABLE: the stream was destroyed, or its thread has exited, and the end of its work cannot be observed. */
+typedef enum strata_user_state {
+    STRATA_USER_UNUSED,
+    STRATA_USER_NAMED,
+    STRATA_USER_DESTROYED,
+    STRATA_USER_UNOBSERVABLE
+} strata_user_state_t;
 
 typedef struct strata_user {
     uint32_t unused_link;
     uint32_t holds; /* blocks that it owns or borrows, and other references to the entry */
     strata_stream_t stream;
     uint64_t thread; /* of a per-thread default stream, otherwise 0 */
-    strata_handle_t gone; /* while GONE: the event after all its work, or NULL if that work is done */
+    strata_handle_t end_event; /* while DESTROYED: the event after all its work, or NULL if that work is done */
     uint64_t count; /* for the owner: a count of frees */
     uint32_t list; /* for the owner: a list that belongs to the stream */
     uint32_t busy; /* calls in progress that use the handle */
@@ -61,21 +66,21 @@ uint32_t strata_users_find(strata_users_t *users, strata_stream_t stream);
 uint32_t strata_users_make(strata_users_t *users, strata_stream_t stream);
 /* Detaches the handle from a NAMED entry and sets the state. Does nothing otherwise: two threads may
  * forget one stream concurrently, and only the first counts. */
-void strata_users_leave(strata_users_t *users, uint32_t node, strata_user_state_t state);
+void strata_users_detach(strata_users_t *users, uint32_t node, strata_user_state_t state);
 /* Ends the entries of exited threads' default streams, which no handle identifies any more. For an entry
  * with holds it calls `leave` instead. */
-void strata_users_bury(strata_users_t *users, void (*leave)(void *owner, uint32_t node), void *owner);
-/* Returns the next LOST entry of a thread after `node`, or the first if `node` is 0. Returns 0 if there
+void strata_users_reap(strata_users_t *users, void (*leave)(void *owner, uint32_t node), void *owner);
+/* Returns the next UNOBSERVABLE entry of a thread after `node`, or the first if `node` is 0. Returns 0 if there
  * is none. */
-uint32_t strata_users_next_lost_thread(const strata_users_t *users, uint32_t node);
-/* Returns OK if all work of a GONE stream is done, otherwise E_NOT_READY. E_CAPTURE if its last event was
+uint32_t strata_users_next_exited_thread(const strata_users_t *users, uint32_t node);
+/* Returns OK if all work of a DESTROYED stream is done, otherwise E_NOT_READY. E_CAPTURE if its last event was
  * recorded in a capture. */
-strata_status_t strata_users_how_far(strata_users_t *users, uint32_t node);
+strata_status_t strata_users_query(strata_users_t *users, uint32_t node);
 static inline bool strata_users_has_passed(strata_users_t *users, uint32_t node) {
-    return strata_users_how_far(users, node) == STRATA_OK;
+    return strata_users_query(users, node) == STRATA_OK;
 }
 /* Drops one hold. An entry without holds ends if its stream is gone. */
-void strata_users_let_go(strata_users_t *users, uint32_t node);
+void strata_users_release(strata_users_t *users, uint32_t node);
 /* Ends an entry without holds. */
 void strata_users_end(strata_users_t *users, uint32_t node);
 /* Checks the nodes and the index, which must have every NAMED entry. E_CORRUPT. */

@@ -32,12 +32,12 @@ void strata_uses_destroy(strata_uses_t *uses) {
 
 /* ---- live blocks ---- */
 
-static void leave_lost(void *users, uint32_t node) { strata_users_leave(users, node, STRATA_USER_LOST); }
+static void detach_unobservable(void *users, uint32_t node) { strata_users_detach(users, node, STRATA_USER_UNOBSERVABLE); }
 
 uint32_t strata_uses_user(strata_uses_t *uses, strata_stream_t stream) {
     uint32_t known = strata_users_find(&uses->users, stream);
     if (known) return known;
-    if (stream == STRATA_STREAM_PER_THREAD) strata_users_bury(&uses->users, leave_lost, &uses->users);
+    if (stream == STRATA_STREAM_PER_THREAD) strata_users_reap(&uses->users, detach_unobservable, &uses->users);
     return strata_users_make(&uses->users, stream);
 }
 
@@ -77,7 +77,7 @@ static void drop(strata_uses_t *uses, uint32_t *link) {
     uint32_t node = *link, user = strata_use_at(uses, node)->user;
     *link = strata_use_at(uses, node)->next;
     give_node(uses, node);
-    strata_users_let_go(&uses->users, user);
+    strata_users_release(&uses->users, user);
 }
 
 /* Returns the user's use, created if there is none, or 0 after E_LIMIT. */
@@ -160,14 +160,14 @@ static bool begin_waiting(strata_uses_t *uses, uint32_t node, strata_call_t *cal
     if (uses->mode == STRATA_USES_ON_HOST) atomic_fetch_add(&call->stack->host_waits, 1);
     bool marked = use->event || mark(uses, node, call);
     bool passed = !marked && strata_users_has_passed(&uses->users, use->user);
-    if (marked || (!passed && user_of(uses, use)->state == STRATA_USER_GONE)) {
+    if (marked || (!passed && user_of(uses, use)->state == STRATA_USER_DESTROYED)) {
         strata_uses_enqueue(uses, node);
         return true;
     }
-    bool told = passed || strata_uses_wait_for_user(uses, use->user, call);
-    strata_uses_end(uses, node, told ? STRATA_USE_PASSED : STRATA_USE_LOST);
-    strata_use_at(uses, use->head)->left += !told;
-    return told;
+    bool completion_known = passed || strata_uses_wait_for_user(uses, use->user, call);
+    strata_uses_end(uses, node, completion_known ? STRATA_USE_PASSED : STRATA_USE_UNOBSERVABLE);
+    strata_use_at(uses, use->head)->left += !completion_known;
+    return completion_known;
 }
 
 /* Ends a use whose event was recorded before the free and has already passed. */
@@ -188,7 +188,7 @@ static strata_freed_t begin_all(strata_uses_t *uses, uint32_t head, strata_call_
         ask = ask && has_passed(uses, node);
         if (!ask && !begin_waiting(uses, node, call)) strata_uses_quarantine(uses, head);
     }
-    if (strata_use_at(uses, head)->lost) return STRATA_FREED_LOST;
+    if (strata_use_at(uses, head)->lost) return STRATA_FREED_UNOBSERVABLE;
     if (--strata_use_at(uses, head)->left == 0) return STRATA_FREED_DONE;
     strata_uses_count(uses, head);
     return STRATA_FREED_WAITS;
@@ -215,9 +215,9 @@ static bool has_captured_user(strata_uses_t *uses, uint32_t head) {
 }
 
 /* Counting the bytes as deferred keeps the stack from being destroyed. */
-void strata_uses_keep(strata_uses_t *uses, uint32_t head) {
+void strata_uses_hold_for_captures(strata_uses_t *uses, uint32_t head) {
     uses->stack->figures.deferred_bytes += strata_use_at(uses, head)->bytes;
-    strata_use_at(uses, head)->later = uses->kept;
+    strata_use_at(uses, head)->next_waiting = uses->kept;
     uses->kept = head;
 }
 
@@ -225,7 +225,7 @@ static strata_freed_t free_now(strata_uses_t *uses, uint32_t head, strata_call_t
     if (uses->captures > 0) return strata_uses_free_inside(uses, head);
     /* A block that an unannounced capture uses is quarantined when its event is queried. */
     if (!strata_captures_any_open() || !has_captured_user(uses, head)) return begin_all(uses, head, call);
-    strata_uses_keep(uses, head);
+    strata_uses_hold_for_captures(uses, head);
     return STRATA_FREED_WAITS;
 }
 
@@ -251,7 +251,7 @@ uint32_t strata_uses_append(strata_uses_t *uses, uint32_t user, uint64_t bytes, 
         strata_uses_count(uses, node);
         return node;
     }
-    strata_users_let_go(&uses->users, user);
+    strata_users_release(&uses->users, user);
     strata_nodes_give(&uses->nodes, node);
     return 0;
 }
@@ -259,7 +259,7 @@ uint32_t strata_uses_append(strata_uses_t *uses, uint32_t user, uint64_t bytes, 
 bool strata_uses_take_done(strata_uses_t *uses, uint32_t *done, strata_record_t **record, uint64_t *bytes) {
     uint32_t head = *done;
     if (head == 0) return false;
-    *done = strata_use_at(uses, head)->later;
+    *done = strata_use_at(uses, head)->next_waiting;
     *record = strata_use_at(uses, head)->record;
     *bytes = strata_use_at(uses, head)->bytes;
     if (*record) (*record)->borrows = 0;
@@ -272,15 +272,15 @@ bool strata_uses_take_done(strata_uses_t *uses, uint32_t *done, strata_record_t 
 void strata_uses_capture_begin(strata_uses_t *uses) { uses->captures++; }
 
 /* The lock may be released while a block begins to wait, so the remaining blocks are in a local list. */
-uint32_t strata_uses_take_up(strata_uses_t *uses, strata_call_t *call) {
+uint32_t strata_uses_resume_kept(strata_uses_t *uses, strata_call_t *call) {
     strata_done_t done = {0};
     uint32_t left = uses->captures == 0 ? uses->kept : 0;
     if (left) uses->kept = 0;
     while (left) {
         uint32_t head = left;
-        left = strata_use_at(uses, head)->later;
+        left = strata_use_at(uses, head)->next_waiting;
         uses->stack->figures.deferred_bytes -= strata_use_at(uses, head)->bytes;
-        if (has_captured_user(uses, head)) strata_uses_keep(uses, head);
+        if (has_captured_user(uses, head)) strata_uses_hold_for_captures(uses, head);
         else if (begin_all(uses, head, call) == STRATA_FREED_DONE) strata_uses_add_done(uses, &done, head);
     }
     return done.first;
@@ -289,5 +289,5 @@ uint32_t strata_uses_take_up(strata_uses_t *uses, strata_call_t *call) {
 uint32_t strata_uses_capture_end(strata_uses_t *uses, strata_call_t *call) {
     uses->captures--;
     if (uses->captures == 0) strata_uses_keep_joining(uses);
-    return strata_uses_take_up(uses, call);
+    return strata_uses_resume_kept(uses, call);
 }

@@ -32,7 +32,12 @@
 #include "allocation/uses/users.h"
 #include "strata/layer.h"
 
-typedef enum strata_use_state { STRATA_USE_LIVE, STRATA_USE_WAITING, STRATA_USE_PASSED, STRATA_USE_LOST } strata_use_state_t;
+typedef enum strata_use_state {
+    STRATA_USE_LIVE,
+    STRATA_USE_WAITING,
+    STRATA_USE_PASSED,
+    STRATA_USE_UNOBSERVABLE
+} strata_use_state_t;
 
 /* The first use of a freed block represents the block. */
 typedef struct strata_use {
@@ -50,7 +55,8 @@ typedef struct strata_use {
     bool counted; /* of the first: the block's bytes are counted as pending */
     bool lost; /* of the first: a use of the block is lost */
     uint32_t left; /* of the first: uses that have not passed, plus one while more are added */
-    uint32_t later, earlier; /* of the first: links of the blocks that wait, in free order, or of a list of done blocks */
+    uint32_t next_waiting,
+        prev_waiting; /* of the first: links of the blocks that wait, in free order, or of a list of done blocks */
     strata_record_t *record; /* of the first; NULL for bytes without a record */
     uint64_t bytes; /* of the first */
 } strata_use_t;
@@ -118,10 +124,10 @@ strata_handle_t strata_uses_take_event(strata_uses_t *uses, strata_call_t *call)
 
 /* ---- freed blocks ---- */
 
-typedef enum strata_freed { STRATA_FREED_DONE, STRATA_FREED_WAITS, STRATA_FREED_LOST } strata_freed_t;
+typedef enum strata_freed { STRATA_FREED_DONE, STRATA_FREED_WAITS, STRATA_FREED_UNOBSERVABLE } strata_freed_t;
 
 /* Frees a block, whose list begins in its record's `borrows`. Returns DONE if no use is left, WAITS if
- * the free is deferred, LOST if the block is quarantined. */
+ * the free is deferred, UNOBSERVABLE if the block is quarantined. */
 strata_freed_t strata_uses_free(strata_uses_t *uses, strata_record_t *record, strata_call_t *call);
 /* Waits on the host for a user's stream, or for all work if its handle is not valid here. Returns false
  * if neither is possible. The locks are released. */
@@ -137,7 +143,7 @@ uint32_t strata_uses_poll(strata_uses_t *uses);
 /* Like strata_uses_poll(), BY_SEARCH only, with at most one query per stream unless that query fails. It
  * queries the use that was last in the stream's queue at the previous glance. So a use that has passed is
  * found within two glances, and many uses share a query. */
-uint32_t strata_uses_glance(strata_uses_t *uses);
+uint32_t strata_uses_poll_brief(strata_uses_t *uses);
 /* Like strata_uses_poll(), but waits on the host for all uses, stream by stream. Must not be used
  * BY_SEARCH, because it changes the order of a queue for a moment. */
 uint32_t strata_uses_wait(strata_uses_t *uses, strata_call_t *call);
@@ -146,19 +152,19 @@ uint32_t strata_uses_wait(strata_uses_t *uses, strata_call_t *call);
 bool strata_uses_take_done(strata_uses_t *uses, uint32_t *done, strata_record_t **record, uint64_t *bytes);
 
 /* Adds the pending bytes, and lowers `ready_at` to the time when the first pending block is done. */
-void strata_uses_tell_pending(const strata_uses_t *uses, strata_pending_t *pending);
+void strata_uses_add_pending(const strata_uses_t *uses, strata_pending_t *pending);
 void strata_uses_each_wait(const strata_uses_t *uses, strata_wait_fn wait, void *context);
 
 /* ---- streams that end, captures ---- */
 
 /* Must be called before a stream is destroyed. Marks all its work, and waits for the calls that use its
  * handle. */
-void strata_uses_stream_gone(strata_uses_t *uses, strata_stream_t stream, strata_call_t *call);
+void strata_uses_stream_destroyed(strata_uses_t *uses, strata_stream_t stream, strata_call_t *call);
 /* Do the same in two steps for a user that the caller holds. The first returns whether the work is marked
- * or was waited for. The second gets that result as `told`, waits for the calls that use the handle, and
+ * or was waited for. The second gets that result as `completion_known`, waits for the calls that use the handle, and
  * drops the hold. */
 bool strata_uses_mark_end(strata_uses_t *uses, uint32_t user, strata_call_t *call);
-void strata_uses_leave(strata_uses_t *uses, uint32_t user, bool told, strata_call_t *call);
+void strata_uses_detach(strata_uses_t *uses, uint32_t user, bool completion_known, strata_call_t *call);
 /* Enclose code that uses a user's handle with the lock released, so that the handle stays valid. The
  * first returns false if the calling thread cannot use the handle. */
 bool strata_uses_enter_handle(strata_uses_t *uses, uint32_t user);
@@ -166,7 +172,7 @@ void strata_uses_leave_handle(strata_uses_t *uses, uint32_t user);
 void strata_uses_capture_begin(strata_uses_t *uses);
 /* Begins the wait of kept blocks, except those with a user that is still being captured. Returns the
  * blocks that are done, like a poll. While blocks are kept, call it before each poll. */
-uint32_t strata_uses_take_up(strata_uses_t *uses, strata_call_t *call);
+uint32_t strata_uses_resume_kept(strata_uses_t *uses, strata_call_t *call);
 /* Returns the blocks that are done, like a poll. */
 uint32_t strata_uses_capture_end(strata_uses_t *uses, strata_call_t *call);
 

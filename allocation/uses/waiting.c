@@ -90,8 +90,8 @@ static void requeue(strata_uses_t *uses, uint32_t node) {
 }
 
 void strata_uses_add_done(strata_uses_t *uses, strata_done_t *done, uint32_t head) {
-    strata_use_at(uses, head)->later = 0;
-    if (done->last) strata_use_at(uses, done->last)->later = head;
+    strata_use_at(uses, head)->next_waiting = 0;
+    if (done->last) strata_use_at(uses, done->last)->next_waiting = head;
     else done->first = head;
     done->last = head;
 }
@@ -102,7 +102,7 @@ static uint64_t ready_at(const strata_uses_t *uses, uint32_t head) {
     uint64_t latest = 0;
     for (uint32_t node = head; node; node = strata_use_at(uses, node)->next) {
         const strata_use_t *use = strata_use_at(uses, node);
-        strata_handle_t event = use->event ? use->event : user_of(uses, use)->gone;
+        strata_handle_t event = use->event ? use->event : user_of(uses, use)->end_event;
         if (use->state != STRATA_USE_WAITING || !event) continue;
         latest = strata_max(latest, strata_device_event_ready_at(domain_of(uses)->device, event));
     }
@@ -116,9 +116,9 @@ void strata_uses_count(strata_uses_t *uses, uint32_t head) {
     if (ready != STRATA_NEVER)
         domain->deferral->add(domain->deferral, domain->device->clock->now(domain->device->clock), ready, use->bytes);
     use->counted = true;
-    use->later = 0;
-    use->earlier = uses->last;
-    if (uses->last) strata_use_at(uses, uses->last)->later = head;
+    use->next_waiting = 0;
+    use->prev_waiting = uses->last;
+    if (uses->last) strata_use_at(uses, uses->last)->next_waiting = head;
     else uses->first = head;
     uses->last = head;
     uses->pending_bytes += use->bytes;
@@ -144,10 +144,10 @@ void strata_uses_reduce(strata_uses_t *uses, uint32_t head, uint64_t bytes) {
 static void count_no_more(strata_uses_t *uses, uint32_t head) {
     strata_use_t *use = strata_use_at(uses, head);
     use->counted = false;
-    if (use->earlier) strata_use_at(uses, use->earlier)->later = use->later;
-    else uses->first = use->later;
-    if (use->later) strata_use_at(uses, use->later)->earlier = use->earlier;
-    else uses->last = use->earlier;
+    if (use->prev_waiting) strata_use_at(uses, use->prev_waiting)->next_waiting = use->next_waiting;
+    else uses->first = use->next_waiting;
+    if (use->next_waiting) strata_use_at(uses, use->next_waiting)->prev_waiting = use->prev_waiting;
+    else uses->last = use->prev_waiting;
     if (!use->record) uses->reduced_bytes -= use->reduced;
     uses->pending_bytes -= use->bytes;
     uses->stack->figures.deferred_bytes -= use->bytes;
@@ -157,7 +157,7 @@ void strata_uses_end(strata_uses_t *uses, uint32_t node, strata_use_state_t stat
     strata_use_t *use = strata_use_at(uses, node);
     strata_uses_drop_event(uses, use);
     use->state = (uint8_t)state;
-    strata_users_let_go(&uses->users, use->user);
+    strata_users_release(&uses->users, use->user);
 }
 
 static void pass(strata_uses_t *uses, uint32_t node, strata_done_t *done) {
@@ -182,13 +182,13 @@ void strata_uses_quarantine(strata_uses_t *uses, uint32_t head) {
  * it continue. */
 static void lose(strata_uses_t *uses, uint32_t node) {
     dequeue(uses, strata_use_at(uses, node));
-    strata_uses_end(uses, node, STRATA_USE_LOST);
+    strata_uses_end(uses, node, STRATA_USE_UNOBSERVABLE);
     strata_uses_quarantine(uses, strata_use_at(uses, node)->head);
 }
 
 static strata_status_t how_far(strata_uses_t *uses, const strata_use_t *use) {
     if (use->event) return strata_device_event_query(domain_of(uses)->device, use->event);
-    return strata_users_how_far(&uses->users, use->user);
+    return strata_users_query(&uses->users, use->user);
 }
 
 /* Returns whether the use has stopped waiting. */
@@ -267,7 +267,7 @@ static void glance(strata_uses_t *uses, uint32_t number, strata_done_t *done) {
     user->seen = user->first ? user->last : 0;
 }
 
-uint32_t strata_uses_glance(strata_uses_t *uses) {
+uint32_t strata_uses_poll_brief(strata_uses_t *uses) {
     strata_done_t done = {0};
     for (uint32_t user = uses->captures == 0 ? uses->first_awaited : 0, next; user; user = next) {
         next = strata_user_at(&uses->users, user)->next_awaited;
@@ -279,8 +279,8 @@ uint32_t strata_uses_glance(strata_uses_t *uses) {
 uint32_t strata_uses_poll(strata_uses_t *uses) {
     strata_done_t done = {0};
     if (uses->captures > 0) return strata_uses_poll_inside(uses);
-    for (uint32_t head = uses->mode == STRATA_USES_BY_BLOCK ? uses->first : 0, later; head; head = later) {
-        later = strata_use_at(uses, head)->later;
+    for (uint32_t head = uses->mode == STRATA_USES_BY_BLOCK ? uses->first : 0, next_waiting; head; head = next_waiting) {
+        next_waiting = strata_use_at(uses, head)->next_waiting;
         ask_block(uses, head, &done);
     }
     for (uint32_t user = uses->first_awaited, next; user; user = next) {
@@ -292,14 +292,14 @@ uint32_t strata_uses_poll(strata_uses_t *uses) {
     return done.first;
 }
 
-void strata_uses_tell_pending(const strata_uses_t *uses, strata_pending_t *pending) {
+void strata_uses_add_pending(const strata_uses_t *uses, strata_pending_t *pending) {
     pending->pending_bytes += uses->pending_bytes;
-    for (uint32_t head = uses->first; head; head = strata_use_at(uses, head)->later)
+    for (uint32_t head = uses->first; head; head = strata_use_at(uses, head)->next_waiting)
         if (strata_use_at(uses, head)->bytes > 0) pending->ready_at = strata_min(pending->ready_at, ready_at(uses, head));
 }
 
 void strata_uses_each_wait(const strata_uses_t *uses, strata_wait_fn wait, void *context) {
-    for (uint32_t head = uses->first; head; head = strata_use_at(uses, head)->later)
+    for (uint32_t head = uses->first; head; head = strata_use_at(uses, head)->next_waiting)
         for (uint32_t node = head; node; node = strata_use_at(uses, node)->next) {
             const strata_use_t *use = strata_use_at(uses, node);
             const strata_user_t *user = user_of(uses, use);

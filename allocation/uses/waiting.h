@@ -5,7 +5,7 @@
 #include "allocation/domain/domain.h"
 #include "allocation/uses/uses.h"
 
-/* A list of done blocks, linked by `later`. It belongs to the caller. */
+/* A list of done blocks, linked by `next_waiting`. It belongs to the caller. */
 typedef struct strata_done {
     uint32_t first, last;
 } strata_done_t;
@@ -21,8 +21,8 @@ uint64_t strata_uses_capture_of(const strata_uses_t *uses, uint32_t user);
 strata_freed_t strata_uses_free_inside(strata_uses_t *uses, uint32_t head);
 /* Polls as strata_uses_poll() does, during a capture. */
 uint32_t strata_uses_poll_inside(strata_uses_t *uses);
-/* Keeps a freed block until no user of it is being captured: strata_uses_take_up() begins its wait. */
-void strata_uses_keep(strata_uses_t *uses, uint32_t head);
+/* Keeps a freed block until no user of it is being captured: strata_uses_resume_kept() begins its wait. */
+void strata_uses_hold_for_captures(strata_uses_t *uses, uint32_t head);
 /* Keeps the blocks that wait for a join in the same way. */
 void strata_uses_keep_joining(strata_uses_t *uses);
 void strata_uses_add_done(strata_uses_t *uses, strata_done_t *done, uint32_t head);

@@ -35,7 +35,7 @@ strata_status_t strata_read_import(strata_reader_t *reader, strata_import_t *imp
 
 /* Call it after strata_read_import(). Writes each setting that this strategy does not follow as one line
  * after `before`: "PLACE: KEY has no equivalent: why" or "PLACE: KEY is ignored: why". */
-void strata_import_tell(const strata_import_t *import, const char *before, FILE *out);
+void strata_import_print(const strata_import_t *import, const char *before, FILE *out);
 /* Writes the imported strategy as a file. Returns E_IO if it cannot be written. */
 strata_status_t strata_import_write(const strata_import_t *import, const strata_strategy_t *strategy, FILE *out);
 

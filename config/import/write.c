@@ -10,14 +10,14 @@ enum { MARGIN = 128 };
 
 /* ---- lines ---- */
 
-static void tell_key(const import_setting_t *setting, const char *before, FILE *out) {
+static void print_key(const import_setting_t *setting, const char *before, FILE *out) {
     fprintf(out, "%s%s:%u:%u: %s", before, setting->origin.file, setting->origin.line, setting->origin.column, setting->row->key);
     if (setting->row->kind != IMPORT_CONF) fprintf(out, "%c%.60s", setting->row->inner ? ':' : '=', setting->value);
 }
 
 /* An empty reason means that the strategy has no such option. If the reason is a key, that setting takes
  * effect instead. */
-static void tell_passed_over(const strata_import_t *import, const import_setting_t *setting, FILE *out) {
+static void print_skipped(const strata_import_t *import, const import_setting_t *setting, FILE *out) {
     const char *why = setting->passed_over;
     const import_setting_t *decided = import->decided;
     bool key = false;
@@ -30,19 +30,19 @@ static void tell_passed_over(const strata_import_t *import, const import_setting
 }
 
 /* An implied default without effect is not listed. */
-static void tell_setting(const strata_import_t *import, const import_setting_t *setting, const char *before, FILE *out) {
+static void print_setting(const strata_import_t *import, const import_setting_t *setting, const char *before, FILE *out) {
     bool none = setting->act.verb == IMPORT_NONE;
     if (setting->implied || (!none && !setting->passed_over && !setting->warning)) return;
-    tell_key(setting, before, out);
-    if (setting->passed_over) tell_passed_over(import, setting, out);
+    print_key(setting, before, out);
+    if (setting->passed_over) print_skipped(import, setting, out);
     else if (none) fprintf(out, " has no equivalent: %s\n", setting->act.what);
     else fprintf(out, " %s\n", setting->warning);
 }
 
-void strata_import_tell(const strata_import_t *import, const char *before, FILE *out) {
+void strata_import_print(const strata_import_t *import, const char *before, FILE *out) {
     const import_peer_t *peer = import->peer;
     uint64_t later = 0;
-    for (size_t i = 0; i < import->count; i++) tell_setting(import, &import->settings[i], before, out);
+    for (size_t i = 0; i < import->count; i++) print_setting(import, &import->settings[i], before, out);
     if (import->as_of && peer->later && strata_import_version(peer->later, &later) && import->version >= later &&
         strcmp(import->preset, peer->preset) == 0)
         fprintf(out, "%s%s as of %s has no equivalent: %s\n", before, peer->name, import->as_of, peer->says);
@@ -67,7 +67,7 @@ static void write_nothing(const strata_import_t *import, FILE *out) {
     for (size_t i = 0; i < import->count; i++) {
         const import_setting_t *setting = &import->settings[i];
         if (setting->passed_over || setting->implied || setting->act.verb != IMPORT_NOTHING) continue;
-        tell_key(setting, "# ", out);
+        print_key(setting, "# ", out);
         fprintf(out, " needs no setting: %s\n", setting->act.what ? setting->act.what : "this is already the case");
     }
 }
@@ -111,7 +111,7 @@ static void write_option(const strata_import_t *import, const strata_model_layer
     fputc('\n', out);
 }
 
-static bool is_said(const strata_model_layer_t *layer, const strata_option_row_t *row) {
+static bool is_set(const strata_model_layer_t *layer, const strata_option_row_t *row) {
     return layer->option_origins[row - layer->type->options].source != STRATA_FROM_DEFAULT;
 }
 
@@ -145,11 +145,11 @@ static void write_branches(const strata_import_t *import, const strata_model_lay
 static void write_layer(const strata_import_t *import, const strata_model_layer_t *layer, const char *margin, FILE *out) {
     bool named = strcmp(layer->name, layer->type->name) != 0 && strcmp(layer->name, STRATA_RECLAIM_KEY) != 0;
     bool empty = !named && layer->branch_count == 0;
-    for (const strata_option_row_t *row = layer->type->options; row && row->name; row++) empty = empty && !is_said(layer, row);
+    for (const strata_option_row_t *row = layer->type->options; row && row->name; row++) empty = empty && !is_set(layer, row);
     fprintf(out, "%s- %s:%s\n", margin, layer->type->name, empty ? " {}" : "");
     if (named) fprintf(out, "%s    name: %s\n", margin, layer->name);
     for (const strata_option_row_t *row = layer->type->options; row && row->name; row++)
-        if (is_said(layer, row) && !strata_option_branch(row)) write_option(import, layer, row, margin, out);
+        if (is_set(layer, row) && !strata_option_branch(row)) write_option(import, layer, row, margin, out);
     if (layer->branch_count > 0) write_branches(import, layer, margin, out);
 }
 
@@ -160,7 +160,7 @@ static void write_stack(const strata_import_t *import, const strata_model_stack_
 strata_status_t strata_import_write(const strata_import_t *import, const strata_strategy_t *strategy, FILE *out) {
     bool places = false;
     write_head(import, strategy, out);
-    strata_import_tell(import, "# ", out);
+    strata_import_print(import, "# ", out);
     write_nothing(import, out);
     fprintf(out, "version: 1\nstrategy: %s\nextends: %s\nstack:\n", strategy->name, import->preset);
     write_stack(import, &strategy->stacks[STRATA_PLACE_GPU], "  ", out);

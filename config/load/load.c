@@ -57,7 +57,7 @@ static void take_what_stands_beside(strata_strategy_t *strategy, const strata_st
 /* Fills places that were not listed with those of the preset strata. */
 static strata_status_t complete(strata_reader_t *reader) {
     strata_strategy_t filler = {.memory = reader->strategy->memory, .name = "", .description = "", .devices = "gpu"};
-    strata_reader_t other = {.strategy = &filler, .scratch = reader->scratch, .wrongs = reader->wrongs};
+    strata_reader_t other = {.strategy = &filler, .scratch = reader->scratch, .error_sink = reader->error_sink};
     bool missing = false;
     for (size_t place = 0; place < STRATA_PLACE_KINDS; place++)
         missing = missing || (reader->strategy->stacks[place].count == 0 && !(reader->broken & (1u << place)));
@@ -75,7 +75,7 @@ static strata_status_t plan_own(const strata_reader_t *reader, const strata_mode
     strata_plan_t plan;
     for (strata_place_kind_t place = STRATA_PLACE_GPU; place < STRATA_PLACE_KINDS && status == STRATA_OK; place++)
         if (own->stacks[place].count > 0 && !(broken & (1u << place)))
-            status = strata_note_wrong(reader->wrongs, strata_stack_plan(&own->stacks[place], place, &plan));
+            status = strata_note_error(reader->error_sink, strata_stack_plan(&own->stacks[place], place, &plan));
     return status;
 }
 
@@ -94,10 +94,10 @@ static strata_status_t plan_named(const strata_reader_t *reader, strata_named_ki
             if (named->stacks[place].count == 0 || (named->broken & (1u << place))) continue;
             status = strata_stack_plan(&named->stacks[place], place, &plan);
             if (status == STRATA_OK && kind == STRATA_NAMED_GRAPH) status = check_graph(&named->stacks[place], &plan);
-            status = strata_note_wrong(reader->wrongs, status);
+            status = strata_note_error(reader->error_sink, status);
         }
     for (size_t i = 0; i < names->count && status == STRATA_OK; i++)
-        status = strata_note_wrong(reader->wrongs, strata_named_check_keep(reader->strategy, &names->list[i]));
+        status = strata_note_error(reader->error_sink, strata_named_check_keep(reader->strategy, &names->list[i]));
     return status;
 }
 
@@ -106,13 +106,13 @@ static strata_status_t plan_all(const strata_reader_t *reader) {
     strata_plan_t plan;
     for (strata_place_kind_t place = STRATA_PLACE_GPU; place < STRATA_PLACE_KINDS && status == STRATA_OK; place++)
         if (!(reader->broken & (1u << place)))
-            status = strata_note_wrong(reader->wrongs, strata_strategy_plan(reader->strategy, place, &plan));
+            status = strata_note_error(reader->error_sink, strata_strategy_plan(reader->strategy, place, &plan));
     for (size_t i = 0; i < reader->strategy->own_count && status == STRATA_OK; i++)
         status = plan_own(reader, &reader->strategy->own[i], reader->broken_own[i]);
     for (int kind = 0; kind < STRATA_NAMED_KINDS && status == STRATA_OK; kind++)
         status = plan_named(reader, (strata_named_kind_t)kind);
     if (status == STRATA_OK && reader->broken == 0)
-        status = strata_note_wrong(reader->wrongs, strata_strategy_check_pool_options(reader->strategy));
+        status = strata_note_error(reader->error_sink, strata_strategy_check_pool_options(reader->strategy));
     return status;
 }
 
@@ -145,17 +145,17 @@ static strata_status_t load(strata_reader_t *reader, const strata_config_request
     return status ? status : plan_all(reader);
 }
 
-static strata_status_t reader_begin(strata_reader_t *reader, strata_wrongs_t *wrongs) {
-    *reader = (strata_reader_t){.wrongs = wrongs, .scratch = strata_arena_new()};
+static strata_status_t reader_begin(strata_reader_t *reader, strata_error_sink_t *error_sink) {
+    *reader = (strata_reader_t){.error_sink = error_sink, .scratch = strata_arena_new()};
     return reader->scratch ? strata_strategy_new(&reader->strategy) : STRATA_E_HOST_MEMORY;
 }
 
 strata_status_t strata_config_load(const strata_config_request_t *request, strata_strategy_t **strategy) {
     if (!!request->preset + !!request->file + !!request->text + !!request->import > 1)
         return strata_fail(STRATA_E_INVALID, 0, "only one of preset, file and text can be given");
-    strata_wrongs_t wrongs = {.out = NULL};
+    strata_error_sink_t error_sink = {.out = NULL};
     strata_reader_t reader;
-    strata_status_t status = reader_begin(&reader, &wrongs);
+    strata_status_t status = reader_begin(&reader, &error_sink);
     reader.allow_code = request->allow_code;
     if (status == STRATA_OK) status = load(&reader, request);
     strata_arena_delete(reader.scratch);
@@ -168,20 +168,20 @@ strata_status_t strata_config_load(const strata_config_request_t *request, strat
 }
 
 size_t strata_config_check(const char *file, bool allow_code, FILE *errors) {
-    strata_wrongs_t wrongs = {.out = errors};
+    strata_error_sink_t error_sink = {.out = errors};
     strata_reader_t reader;
-    strata_status_t status = reader_begin(&reader, &wrongs);
+    strata_status_t status = reader_begin(&reader, &error_sink);
     reader.allow_code = allow_code;
     if (status == STRATA_OK) status = strata_read_file(&reader, file, STRATA_FILE_NAMED_BY_USER);
     if (status == STRATA_OK) status = complete(&reader);
     if (status == STRATA_OK) status = plan_all(&reader);
     if (status && status != STRATA_E_STRATEGY) {
         fprintf(errors, "%s\n", strata_last_error()->text);
-        wrongs.count++;
+        error_sink.count++;
     }
     strata_arena_delete(reader.scratch);
     strata_strategy_delete(reader.strategy);
-    return wrongs.count;
+    return error_sink.count;
 }
 
 /* ---- the page ---- */

@@ -20,10 +20,10 @@ static void warn_of(const strata_import_t *import) {
     size_t length = 0;
     FILE *out = open_memstream(&text, &length);
     if (!out) return;
-    strata_import_tell(import, "strata: ", out);
+    strata_import_print(import, "strata: ", out);
     bool whole = fclose(out) == 0;
     for (char *rest, *line = whole ? strtok_r(text, "\n", &rest) : NULL; line; line = strtok_r(NULL, "\n", &rest))
-        strata_log_tell(STRATA_LOG_WARNING, line);
+        strata_log_report(STRATA_LOG_WARNING, line);
     free(text);
 }
 

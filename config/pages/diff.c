@@ -7,7 +7,7 @@
 #include "config/words.h"
 #include "platform/place.h"
 
-enum { MOST = STRATA_PLAN_NODES };
+enum { LIMIT = STRATA_PLAN_NODES };
 
 /* A layer with its position in the tree: "binning[1]" is the first branch of the router called binning. */
 typedef struct spot {
@@ -16,14 +16,14 @@ typedef struct spot {
 } spot_t;
 
 typedef struct side {
-    spot_t spots[MOST];
+    spot_t spots[LIMIT];
     size_t count;
 } side_t;
 
 static void take(side_t *side, const strata_model_stack_t *stack, const char *way) {
     for (size_t i = 0; i < stack->count; i++) {
         const strata_model_layer_t *layer = &stack->layers[i];
-        if (side->count == MOST) return;
+        if (side->count == LIMIT) return;
         spot_t *spot = &side->spots[side->count++];
         spot->layer = layer;
         snprintf(spot->way, sizeof spot->way, "%s", way);
@@ -42,7 +42,7 @@ static bool same(const spot_t *a, const spot_t *b) {
 
 /* pairs[i][j] is the number of layers of a from i on and of b from j on that can be paired in order. */
 typedef struct pairing {
-    unsigned char pairs[MOST + 1][MOST + 1];
+    unsigned char pairs[LIMIT + 1][LIMIT + 1];
 } pairing_t;
 
 static void pair(const side_t *a, const side_t *b, pairing_t *pairing) {
@@ -64,7 +64,7 @@ typedef struct report {
     FILE *out;
 } report_t;
 
-static void tell_layer(report_t *report, int whose, const spot_t *spot) {
+static void print_layer(report_t *report, int whose, const spot_t *spot) {
     char where[4200];
     strata_origin_text(&spot->layer->origin, where, sizeof where);
     const char *name = spot->layer->name;
@@ -72,7 +72,7 @@ static void tell_layer(report_t *report, int whose, const spot_t *spot) {
     report->differences++;
 }
 
-static void tell_values(report_t *report, const spot_t *a, const spot_t *b) {
+static void print_values(report_t *report, const spot_t *a, const spot_t *b) {
     const spot_t *both[2] = {a, b};
     for (const strata_option_row_t *row = a->layer->type->options; row && row->name; row++) {
         char values[2][STRATA_OPTION_TEXT_BYTES];
@@ -98,9 +98,10 @@ static void compare_stacks(report_t *report, const strata_model_stack_t *first, 
     while (i < a.count || j < b.count) {
         bool both = i < a.count && j < b.count;
         if (both && same(&a.spots[i], &b.spots[j]) && pairing.pairs[i][j] == pairing.pairs[i + 1][j + 1] + 1)
-            tell_values(report, &a.spots[i++], &b.spots[j++]);
-        else if (j == b.count || (both && pairing.pairs[i + 1][j] >= pairing.pairs[i][j + 1])) tell_layer(report, 0, &a.spots[i++]);
-        else tell_layer(report, 1, &b.spots[j++]);
+            print_values(report, &a.spots[i++], &b.spots[j++]);
+        else if (j == b.count || (both && pairing.pairs[i + 1][j] >= pairing.pairs[i][j + 1]))
+            print_layer(report, 0, &a.spots[i++]);
+        else print_layer(report, 1, &b.spots[j++]);
     }
 }
 
@@ -118,7 +119,7 @@ static void compare_own(report_t *report, const strata_strategy_t *a, const stra
 
 /* ---- pools, streams, graphs ---- */
 
-static void tell_named(report_t *report, int whose, const strata_model_named_t *named) {
+static void print_named(report_t *report, int whose, const strata_model_named_t *named) {
     char where[4200];
     strata_origin_text(&named->origin, where, sizeof where);
     fprintf(report->out, "%s: only in %s  [%s]\n", named->path, report->names[whose], where);
@@ -173,7 +174,7 @@ static void compare_names(report_t *report, const strata_strategy_t *const *both
         for (size_t i = 0; i < both[whose]->named[kind].count; i++) {
             const strata_model_named_t *named = &both[whose]->named[kind].list[i];
             bool shared = strata_strategy_named(both[1 - whose], kind, named->name) != NULL;
-            if (!shared) tell_named(report, whose, named);
+            if (!shared) print_named(report, whose, named);
             else if (whose == 0) compare_named(report, both, kind, named->name);
         }
 }

@@ -35,7 +35,7 @@ static strata_status_t take_part(const char *all, const char *text, size_t lengt
     strata_status_t status = strata_parse_time(part, &ns);
     if (status != STRATA_OK) return status;
     double value = (double)ns / (of_gib ? MIB_IN_GIB : 1);
-    if (value > STRATA_SIM_COST_MOST)
+    if (value > STRATA_SIM_COST_MAX)
         return strata_fail(STRATA_E_STRATEGY, 0, "\"%.*s\" is too large; a call costs at most 900s", SHOWN, all);
     *(rate ? &cost->per_mib_ns : &cost->fixed_ns) = value;
     return STRATA_OK;

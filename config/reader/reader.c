@@ -8,13 +8,13 @@
 #include "platform/place.h"
 #include "platform/sim/sim.h"
 
-strata_status_t strata_note_wrong(strata_wrongs_t *wrongs, strata_status_t status) {
+strata_status_t strata_note_error(strata_error_sink_t *error_sink, strata_status_t status) {
     if (status != STRATA_E_STRATEGY) return status;
-    if (!wrongs->out) return status;
-    if (wrongs->count == STRATA_WRONGS_MOST) return status;
-    fprintf(wrongs->out, "%s\n", strata_last_error()->text);
-    if (++wrongs->count < STRATA_WRONGS_MOST) return STRATA_OK;
-    fprintf(wrongs->out, "more than %d errors; the rest is not shown\n", STRATA_WRONGS_MOST - 1);
+    if (!error_sink->out) return status;
+    if (error_sink->count == STRATA_ERRORS_MAX) return status;
+    fprintf(error_sink->out, "%s\n", strata_last_error()->text);
+    if (++error_sink->count < STRATA_ERRORS_MAX) return STRATA_OK;
+    fprintf(error_sink->out, "more than %d errors; the rest is not shown\n", STRATA_ERRORS_MAX - 1);
     return status;
 }
 
@@ -183,7 +183,7 @@ static strata_status_t read_places(strata_reader_t *reader, const strata_text_t 
         return strata_fail_origin(&origin, "\"places\" must be a mapping of places to stacks; write places: {pinned: [...]}");
     strata_status_t status = STRATA_OK;
     for (const strata_tree_t *child = node->first; child && status == STRATA_OK; child = child->next)
-        status = strata_note_wrong(reader->wrongs, read_place(reader, text, child));
+        status = strata_note_error(reader->error_sink, read_place(reader, text, child));
     return status;
 }
 
@@ -270,15 +270,16 @@ static strata_status_t read_tree(strata_reader_t *reader, const strata_text_t *t
     if (tree->kind != STRATA_TREE_MAP)
         return strata_fail_origin(&origin, "a strategy must be a mapping; write keys as in \"stack: [system]\"");
     const strata_tree_t *extends = strata_tree_get(tree, "extends");
-    strata_status_t status = extends ? strata_note_wrong(reader->wrongs, read_extends(reader, text, extends)) : STRATA_OK;
+    strata_status_t status = extends ? strata_note_error(reader->error_sink, read_extends(reader, text, extends)) : STRATA_OK;
     const strata_tree_t *code = strata_tree_get(tree, "load");
-    if (status == STRATA_OK && code) status = strata_note_wrong(reader->wrongs, strata_read_load(reader, text, code));
+    if (status == STRATA_OK && code) status = strata_note_error(reader->error_sink, strata_read_load(reader, text, code));
     if (status == STRATA_OK) status = keep(reader, text->short_name, &reader->strategy->name);
     reader->strategy->origin = origin;
     for (const strata_tree_t *node = tree->first; node && status == STRATA_OK; node = node->next)
-        status = strata_note_wrong(reader->wrongs, read_key(reader, text, node));
+        status = strata_note_error(reader->error_sink, read_key(reader, text, node));
     if (status) return status;
-    return strata_note_wrong(reader->wrongs, strata_read_beside(reader, text, tree, &reader->strategy->stacks[STRATA_PLACE_GPU]));
+    return strata_note_error(reader->error_sink,
+                             strata_read_beside(reader, text, tree, &reader->strategy->stacks[STRATA_PLACE_GPU]));
 }
 
 strata_status_t strata_read_text(strata_reader_t *reader, const strata_text_t *text) {
@@ -287,5 +288,5 @@ strata_status_t strata_read_text(strata_reader_t *reader, const strata_text_t *t
     strata_status_t status = keep(reader, text->file, &kept.file);
     if (status == STRATA_OK) status = strata_tree_read(reader->scratch, kept.file, text->text, text->length, &tree);
     if (status == STRATA_OK) status = read_tree(reader, &kept, tree);
-    return strata_note_wrong(reader->wrongs, status);
+    return strata_note_error(reader->error_sink, status);
 }

@@ -8,18 +8,18 @@
 #include "platform/host/file.h"
 #include "strategy/model.h"
 
-enum { STRATA_EXTENDS_DEPTH = 8, STRATA_WRONGS_MOST = 100 };
+enum { STRATA_EXTENDS_DEPTH = 8, STRATA_ERRORS_MAX = 100 };
 
 /* The destination of errors. Loading stops at the first error; checking writes each error and continues. */
-typedef struct strata_wrongs {
+typedef struct strata_error_sink {
     FILE *out; /* NULL while loading */
     size_t count;
-} strata_wrongs_t;
+} strata_error_sink_t;
 
 typedef struct strata_reader {
     strata_strategy_t *strategy;
     strata_arena_t *scratch; /* memory of the trees */
-    strata_wrongs_t *wrongs;
+    strata_error_sink_t *error_sink;
     unsigned broken; /* bits of places with stacks that could not be read; they are not planned */
     unsigned broken_own[STRATA_MODEL_DEVICES]; /* the same bits for a device's own stacks */
     size_t layers, lost; /* in the current place: layers read so far, and layers that could not be read */
@@ -38,7 +38,7 @@ typedef struct strata_text {
 } strata_text_t;
 
 /* Ends a failure. While checking, E_STRATEGY is written and becomes OK; every other status is returned unchanged. */
-strata_status_t strata_note_wrong(strata_wrongs_t *wrongs, strata_status_t status);
+strata_status_t strata_note_error(strata_error_sink_t *error_sink, strata_status_t status);
 
 /* Applies a text to reader->strategy. Its values replace earlier ones. */
 strata_status_t strata_read_text(strata_reader_t *reader, const strata_text_t *text);
@@ -74,7 +74,7 @@ strata_status_t strata_read_options(strata_reader_t *reader, const strata_text_t
  * may have only the former. */
 strata_status_t strata_read_beside(strata_reader_t *reader, const strata_text_t *text, const strata_tree_t *map,
                                    strata_model_stack_t *stack);
-bool strata_stands_beside(const char *key);
+bool strata_is_key_beside(const char *key);
 strata_status_t strata_read_reclaim(strata_reader_t *reader, const strata_text_t *text, const strata_tree_t *map,
                                     strata_model_stack_t *stack);
 /* Returns "routes" or "stacks", the key that holds a router's branches. */

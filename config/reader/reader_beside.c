@@ -16,7 +16,7 @@ static const beside_t besides[] = {{STRATA_RECLAIM_KEY, &strata_retry_type, "{ti
                                    {STRATA_IDLE_KEY, &strata_idle_type, "{after: 1s, keep: 10%}"}};
 enum { BESIDES = sizeof besides / sizeof *besides };
 
-bool strata_stands_beside(const char *key) {
+bool strata_is_key_beside(const char *key) {
     for (size_t i = 0; i < BESIDES; i++)
         if (strcmp(besides[i].key, key) == 0) return true;
     return false;

@@ -80,7 +80,7 @@ static strata_status_t read_route(strata_reader_t *reader, const strata_text_t *
     strata_status_t status = STRATA_OK;
     for (const strata_tree_t *child = item->first; child && status == STRATA_OK; child = child->next)
         if (child != stack && strcmp(child->key, STRATA_RECLAIM_KEY) != 0)
-            status = strata_note_wrong(reader->wrongs, read_route_value(text, layer, number, child));
+            status = strata_note_error(reader->error_sink, read_route_value(text, layer, number, child));
     if (status == STRATA_OK) status = strata_read_list(reader, text, stack, &layer->branches[number - 1]);
     return status ? status : strata_read_reclaim(reader, text, item, &layer->branches[number - 1]);
 }

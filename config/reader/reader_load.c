@@ -3,7 +3,7 @@
 #include "config/reader/reader.h"
 #include "strategy/registry/code.h"
 
-enum { OBJECTS_MOST = 64 };
+enum { OBJECTS_MAX = 64 };
 
 static strata_status_t load_one(const strata_text_t *text, const strata_tree_t *node) {
     char path[STRATA_CONFIG_PATH];
@@ -25,9 +25,9 @@ strata_status_t strata_read_load(strata_reader_t *reader, const strata_text_t *t
         return strata_fail_origin(&key,
                                   "the strategy would load code, which its reader does not allow; remove \"load\", or open it "
                                   "with STRATA_OPEN_ALLOW_CODE (strata: --allow-code)");
-    if (node->count > OBJECTS_MOST) return strata_fail_origin(&key, "more than %d objects to load; remove some", OBJECTS_MOST);
+    if (node->count > OBJECTS_MAX) return strata_fail_origin(&key, "more than %d objects to load; remove some", OBJECTS_MAX);
     strata_status_t status = STRATA_OK;
     for (const strata_tree_t *child = node->first; child && status == STRATA_OK; child = child->next)
-        status = strata_note_wrong(reader->wrongs, load_one(text, child));
+        status = strata_note_error(reader->error_sink, load_one(text, child));
     return status;
 }

@@ -80,7 +80,7 @@ static strata_status_t read_places(reading_t *reading, strata_model_named_t *nam
         return strata_fail_origin(&key, "\"places\" must be a mapping of places to stacks; write places: {managed: [...]}");
     strata_status_t status = STRATA_OK;
     for (const strata_tree_t *child = node->first; child && status == STRATA_OK; child = child->next)
-        status = strata_note_wrong(reading->reader->wrongs, read_place(reading, named, child));
+        status = strata_note_error(reading->reader->error_sink, read_place(reading, named, child));
     return status;
 }
 
@@ -99,7 +99,7 @@ static strata_status_t read_keep(reading_t *reading, strata_model_named_t *named
 static strata_status_t read_key(reading_t *reading, strata_model_named_t *named, const strata_tree_t *node) {
     if (strcmp(node->key, "stack") == 0) return read_gpu(reading, named, node);
     if (strcmp(node->key, "places") == 0) return read_places(reading, named, node);
-    if (strata_stands_beside(node->key)) return STRATA_OK; /* read after the stack */
+    if (strata_is_key_beside(node->key)) return STRATA_OK; /* read after the stack */
     bool pool = reading->kind == STRATA_NAMED_POOL, keep = strcmp(node->key, "keep") == 0;
     if (pool && keep) return read_keep(reading, named, node);
     strata_origin_t key = key_of(reading->text, node);
@@ -123,10 +123,10 @@ static strata_status_t read_body(reading_t *reading, strata_model_named_t *named
                                   words[reading->kind].example);
     strata_status_t status = STRATA_OK;
     for (const strata_tree_t *child = node->first; child && status == STRATA_OK; child = child->next)
-        status = strata_note_wrong(reading->reader->wrongs, read_key(reading, named, child));
+        status = strata_note_error(reading->reader->error_sink, read_key(reading, named, child));
     if (status) return status;
     status = strata_read_beside(reading->reader, reading->text, node, &named->stacks[STRATA_PLACE_GPU]);
-    return strata_note_wrong(reading->reader->wrongs, status);
+    return strata_note_error(reading->reader->error_sink, status);
 }
 
 static strata_status_t give_name(const reading_t *reading, strata_model_named_t *named, const char *name) {
@@ -191,7 +191,7 @@ static strata_status_t read_all(reading_t *reading, const strata_tree_t *node) {
     if (!reading->read.list) return STRATA_E_HOST_MEMORY;
     strata_status_t status = STRATA_OK;
     for (const strata_tree_t *child = node->first; child && status == STRATA_OK; child = child->next)
-        status = strata_note_wrong(reading->reader->wrongs, read_one(reading, child));
+        status = strata_note_error(reading->reader->error_sink, read_one(reading, child));
     return status ? status : keep_others(reading, node);
 }
 

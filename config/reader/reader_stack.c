@@ -101,7 +101,7 @@ strata_status_t strata_read_options(strata_reader_t *reader, const strata_text_t
     }
     strata_status_t status = STRATA_OK;
     for (const strata_tree_t *child = node->first; child && status == STRATA_OK; child = child->next)
-        status = strata_note_wrong(reader->wrongs, read_option(reader, text, layer, child));
+        status = strata_note_error(reader->error_sink, read_option(reader, text, layer, child));
     return status;
 }
 
@@ -183,7 +183,7 @@ static strata_status_t read_mapping(strata_reader_t *reader, const strata_text_t
                                     strata_model_stack_t *stack) {
     const strata_tree_t *list = strata_tree_get(map, "stack");
     for (const strata_tree_t *child = map->first; child; child = child->next) {
-        if (child == list || strata_stands_beside(child->key)) continue;
+        if (child == list || strata_is_key_beside(child->key)) continue;
         strata_origin_t key = strata_origin_of(text, child->key_line, child->key_column);
         strata_hint_t hint = strata_hint(child->key, 3, mapping_word, NULL);
         return strata_fail_origin(&key, "a stack has no \"%.40s\"; %s", child->key, hint.text);
@@ -223,7 +223,7 @@ strata_status_t strata_read_list(strata_reader_t *reader, const strata_text_t *t
         strata_model_layer_t layer = {.type = NULL};
         strata_status_t status = count_layer(reader, text, item);
         if (status) return status;
-        status = strata_note_wrong(reader->wrongs, read_layer(reader, text, item, &layer));
+        status = strata_note_error(reader->error_sink, read_layer(reader, text, item, &layer));
         if (status) return status;
         if (layer.type) stack->layers[stack->count++] = layer;
         if (layer.type == &strata_retry_type) raise_retry(stack);
@@ -245,7 +245,7 @@ strata_status_t strata_read_stack_of(strata_reader_t *reader, const strata_text_
     strata_status_t status = strata_read_list(reader, text, list, stack);
     bool whole = status == STRATA_OK;
     if (whole) status = check_names(stack);
-    status = strata_note_wrong(reader->wrongs, status);
+    status = strata_note_error(reader->error_sink, status);
     /* Invalid options keep their defaults. If a layer is missing, the order of the stack is not checked. */
     *broken &= ~(1u << place);
     if (!whole || reader->lost > 0) *broken |= 1u << place;

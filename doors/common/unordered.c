@@ -8,7 +8,7 @@
 #include "platform/host/host_memory.h"
 #include "platform/place.h"
 
-enum { FIRST_ROOM = 256, MOST_PENDING = 65536 };
+enum { FIRST_ROOM = 256, MAX_PENDING = 65536 };
 
 typedef struct pending {
     strata_ref_t ref;
@@ -238,7 +238,7 @@ static strata_status_t append(strata_unordered_t *self, pending_t entry) {
 
 static bool many_are_pending(strata_unordered_t *self) {
     pthread_mutex_lock(&self->mutex);
-    bool many = self->count >= MOST_PENDING;
+    bool many = self->count >= MAX_PENDING;
     pthread_mutex_unlock(&self->mutex);
     return many;
 }

@@ -68,16 +68,16 @@ unsigned strata_amounts_unit(const uint64_t *bytes, size_t count) {
     return unit;
 }
 
-void strata_text_say_amounts(strata_text_t *text, const char *format, const uint64_t *bytes, size_t count) {
+void strata_text_append_amounts(strata_text_t *text, const char *format, const uint64_t *bytes, size_t count) {
     char amount[LETTERS];
     unsigned unit = strata_amounts_unit(bytes, count);
     for (size_t i = 0; *format; i++) {
         size_t before = strcspn(format, "%");
-        strata_text_say(text, "%.*s", (int)before, format);
+        strata_text_append(text, "%.*s", (int)before, format);
         format += before;
         if (!*format) return;
         strata_amount_print(i < count ? bytes[i] : 0, unit, amount, sizeof amount);
-        strata_text_say(text, "%s", amount);
+        strata_text_append(text, "%s", amount);
         format++;
     }
 }

@@ -14,9 +14,9 @@ unsigned strata_amounts_unit(const uint64_t *bytes, size_t count);
 void strata_amount_print(uint64_t bytes, unsigned unit, char *text, size_t capacity);
 
 /* Writes `format`, with the next size for each `%`. All sizes have one unit. */
-void strata_text_say_amounts(strata_text_t *text, const char *format, const uint64_t *bytes, size_t count);
-#define STRATA_SAY_AMOUNTS(text, format, ...)                                                                                      \
-    strata_text_say_amounts((text), (format), (const uint64_t[]){__VA_ARGS__},                                                     \
-                            sizeof((const uint64_t[]){__VA_ARGS__}) / sizeof(uint64_t))
+void strata_text_append_amounts(strata_text_t *text, const char *format, const uint64_t *bytes, size_t count);
+#define STRATA_APPEND_AMOUNTS(text, format, ...)                                                                                   \
+    strata_text_append_amounts((text), (format), (const uint64_t[]){__VA_ARGS__},                                                  \
+                               sizeof((const uint64_t[]){__VA_ARGS__}) / sizeof(uint64_t))
 
 #endif

@@ -79,11 +79,11 @@ typedef struct dump {
 
 static void say_block(strata_text_t *text, const strata_snapshot_row_t *row) {
     static const char *const states[STRATA_CHUNK_STATES] = {"free", "live", "waiting for other streams"};
-    strata_text_say(text, "  0x%" PRIxPTR, (uintptr_t)row->block.ptr);
-    strata_text_say_size(text, " ", row->block.size);
-    strata_text_say(text, " %s", states[row->state]);
-    if (row->state == 1 && row->requested != row->block.size) strata_text_say_size(text, ", requested ", row->requested);
-    strata_text_say(text, "\n");
+    strata_text_append(text, "  0x%" PRIxPTR, (uintptr_t)row->block.ptr);
+    strata_text_append_size(text, " ", row->block.size);
+    strata_text_append(text, " %s", states[row->state]);
+    if (row->state == 1 && row->requested != row->block.size) strata_text_append_size(text, ", requested ", row->requested);
+    strata_text_append(text, "\n");
 }
 
 static void say_chunk(const strata_chunk_t *chunk, void *context) {
@@ -91,15 +91,15 @@ static void say_chunk(const strata_chunk_t *chunk, void *context) {
     strata_text_t *text = &dump->text;
     char stream[64];
     dump->stream_name(chunk->stream, dump->context, stream, sizeof stream);
-    strata_text_say(text, "chunk 0x%" PRIx64, chunk->address);
-    strata_text_say_size(text, " ", chunk->size);
-    strata_text_say(text, ", %s", stream);
-    strata_text_say_size(text, ": used ", chunk->bytes[1] + chunk->bytes[2]);
-    strata_text_say(text, " (%zu)", chunk->blocks[1] + chunk->blocks[2]);
-    strata_text_say_size(text, ", free ", chunk->bytes[0]);
-    strata_text_say(text, " (%zu)", chunk->blocks[0]);
-    if (chunk->blocks[0] > 1) strata_text_say_size(text, ", largest free ", chunk->largest_free);
-    strata_text_say(text, "\n");
+    strata_text_append(text, "chunk 0x%" PRIx64, chunk->address);
+    strata_text_append_size(text, " ", chunk->size);
+    strata_text_append(text, ", %s", stream);
+    strata_text_append_size(text, ": used ", chunk->bytes[1] + chunk->bytes[2]);
+    strata_text_append(text, " (%zu)", chunk->blocks[1] + chunk->blocks[2]);
+    strata_text_append_size(text, ", free ", chunk->bytes[0]);
+    strata_text_append(text, " (%zu)", chunk->blocks[0]);
+    if (chunk->blocks[0] > 1) strata_text_append_size(text, ", largest free ", chunk->largest_free);
+    strata_text_append(text, "\n");
     for (size_t i = 0; i < chunk->count; i++) say_block(text, &chunk->rows[i]);
 }
 

@@ -56,7 +56,7 @@ void strata_facade_place_figures(strata_domain_t *domain, strata_statistics_t *f
     figures->quarantined_bytes += atomic_load(&domain->quarantine.bytes);
     figures->peak_reserved_bytes = atomic_load(&domain->peak_reserved_bytes);
     uint64_t peaks[STRATA_MEASURES];
-    strata_peaks_tell(&domain->peaks, figures->peak_reserved_bytes, peaks);
+    strata_peaks_read(&domain->peaks, figures->peak_reserved_bytes, peaks);
     figures->peak_requested_bytes = peaks[STRATA_REQUESTED];
     figures->peak_allocated_bytes = peaks[STRATA_ALLOCATED];
     strata_sent_count(domain, figures);
@@ -108,7 +108,7 @@ strata_status_t strata_statistics_all(strata_t handle, strata_place_t place, str
     return STRATA_OK;
 }
 
-strata_status_t strata_statistics_pool(strata_t handle, strata_place_t place, uint64_t said, strata_statistics_t *out) {
+strata_status_t strata_statistics_pool(strata_t handle, strata_place_t place, uint64_t named_pool, strata_statistics_t *out) {
     STRATA_REFUSE_NULL_AS(out, "statistics", STRATA_E_INVALID);
     STRATA_REFUSE_RESULT_AS(out, "statistics");
     strata_facade_t *facade = strata_facade_of(handle);
@@ -116,7 +116,7 @@ strata_status_t strata_statistics_pool(strata_t handle, strata_place_t place, ui
     strata_domain_t *domain;
     uint64_t pool;
     strata_status_t status = strata_facade_domain(facade, place, &domain);
-    if (status == STRATA_OK) status = strata_facade_pool(facade, place, said, &pool);
+    if (status == STRATA_OK) status = strata_facade_pool(facade, place, named_pool, &pool);
     if (status != STRATA_OK) return status;
     strata_statistics_t sum;
     strata_facade_pool_figures(domain, pool, &sum);

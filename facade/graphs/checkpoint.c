@@ -23,7 +23,7 @@ static strata_status_t refuse_begun(const strata_graph_pool_state_t *state) {
 static strata_status_t take(strata_graph_pool_t *pool, void *context) {
     strata_checkpoint_t checkpoint = context;
     strata_graph_pool_state_t state;
-    strata_graph_pool_tell(pool, &state);
+    strata_graph_pool_read(pool, &state);
     strata_status_t status = refuse_begun(&state);
     return status == STRATA_OK ? strata_graph_pool_live(pool, &checkpoint->live) : status;
 }
@@ -56,14 +56,14 @@ typedef struct restoring {
 static strata_status_t restore(strata_graph_pool_t *pool, void *context) {
     restoring_t *restoring = context;
     strata_graph_pool_state_t state;
-    strata_graph_pool_tell(pool, &state);
+    strata_graph_pool_read(pool, &state);
     strata_status_t status = refuse_begun(&state);
     if (status == STRATA_OK) status = strata_group_refuse_paused(pool->group);
     if (status != STRATA_OK) return status;
     if (!strata_graph_pool_hold(pool))
         return strata_fail(STRATA_E_INVALID, 0, "nothing keeps this pool, so its memory goes back as it is freed");
     status = strata_graph_pool_set_live(pool, &restoring->checkpoint->live, &restoring->changes);
-    (void)strata_graph_pool_let_go(pool);
+    (void)strata_graph_pool_release(pool);
     return status;
 }
 

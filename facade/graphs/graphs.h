@@ -4,9 +4,9 @@
 
 #include "facade/registry/facade.h"
 
-/* Sets *pool to the pool that serves a request while pools of graphs are begun in a place. `said` is the
+/* Sets *pool to the pool that serves a request while pools of graphs are begun in a place. `named_pool` is the
  * pool that the request names. Returns E_CAPTURE if that pool must not serve the request. */
-strata_status_t strata_facade_route(strata_facade_t *facade, strata_place_t place, strata_stream_t stream, uint64_t said,
+strata_status_t strata_facade_route(strata_facade_t *facade, strata_place_t place, strata_stream_t stream, uint64_t named_pool,
                                     uint64_t *pool);
 /* Runs a step on an existing pool. No pool of the facade is created, begun or ended during the step.
  * Returns E_INVALID or E_STALE if there is no pool of that number. */

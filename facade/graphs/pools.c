@@ -42,10 +42,10 @@ static strata_status_t find_or_make(strata_facade_t *facade, strata_domain_t *do
 }
 
 /* Requests of captured streams in other places must be noticed too. */
-static void settle_places(strata_facade_t *facade) {
+static void update_place_paths(strata_facade_t *facade) {
     uint32_t index = 0;
     strata_domain_t *domain;
-    while ((domain = strata_facade_next_domain(facade, &index)) != NULL) strata_graphs_settle(domain);
+    while ((domain = strata_facade_next_domain(facade, &index)) != NULL) strata_graphs_update_paths(domain);
 }
 
 /* If a capture is already active, it belongs to the pool from now on. */
@@ -56,7 +56,7 @@ static strata_status_t open_pool(strata_graph_pool_t *pool, uint64_t number, con
     if (status == STRATA_OK) return status;
     const strata_error_t reason = *strata_last_error();
     strata_graph_pool_close(pool);
-    (void)strata_graph_pool_let_go(pool);
+    (void)strata_graph_pool_release(pool);
     return strata_fail_again(&reason);
 }
 
@@ -77,11 +77,11 @@ static strata_status_t begin(strata_t handle, strata_place_t place, const strata
     status = find_or_make(facade, domain, &number, &found);
     bool made = status == STRATA_OK && *pool == 0;
     if (status == STRATA_OK) status = open_pool(found, number, &own);
-    if (made) (void)strata_graph_pool_let_go(found);
-    settle_places(facade);
+    if (made) (void)strata_graph_pool_release(found);
+    update_place_paths(facade);
     strata_facade_end_building(facade);
     if (status == STRATA_OK) *pool = number;
-    else strata_above_sweep(domain);
+    else strata_over_limit_sweep(domain);
     strata_log_flush();
     return status;
 }
@@ -112,7 +112,7 @@ strata_status_t strata_facade_with_graph_pool(strata_t handle, strata_place_t pl
     strata_graph_pool_t *pool = strata_plans_is_graph_pool(facade, number) ? strata_graph_pool_find(domain, number) : NULL;
     status = pool ? step(pool, context) : no_such(facade, number);
     strata_facade_end_building(facade);
-    strata_above_sweep(domain);
+    strata_over_limit_sweep(domain);
     strata_log_flush();
     return status;
 }
@@ -122,7 +122,7 @@ static strata_status_t end(strata_graph_pool_t *pool, void *context) {
     strata_status_t status = strata_graph_pool_refuse_capturing(pool);
     if (status != STRATA_OK) return status;
     strata_graph_pool_close(pool);
-    settle_places(context);
+    update_place_paths(context);
     return STRATA_OK;
 }
 
@@ -132,7 +132,7 @@ strata_status_t strata_graph_pool_end(strata_t facade, strata_place_t place, uin
 
 static strata_status_t remove_one(strata_graph_pool_t *pool, void *context) {
     (void)context;
-    if (strata_graph_pool_let_go(pool)) return STRATA_OK;
+    if (strata_graph_pool_release(pool)) return STRATA_OK;
     return strata_fail(STRATA_E_INVALID, 0, "this pool has no begin left to remove; each remove needs a begin");
 }
 
@@ -146,7 +146,7 @@ static strata_status_t describe(strata_graph_pool_t *pool, void *context) {
     strata_graph_pool_info_t *info = context;
     strata_graph_pool_state_t state;
     strata_statistics_t figures = {.struct_size = sizeof figures};
-    strata_graph_pool_tell(pool, &state);
+    strata_graph_pool_read(pool, &state);
     strata_facade_pool_figures(pool->group->domain, pool->group->pool, &figures);
     const strata_graph_pool_info_t now = {.pool = pool->group->pool,
                                           .begins = state.holds,
@@ -174,7 +174,7 @@ strata_status_t strata_graph_pools(strata_t handle, strata_place_t place, uint64
     strata_domain_t *domain;
     strata_status_t status = strata_facade_domain(facade, place, &domain);
     if (status != STRATA_OK) return status;
-    strata_above_sweep(domain);
+    strata_over_limit_sweep(domain);
     *count = 0;
     strata_group_t *group = NULL;
     while ((group = strata_domain_next_group(domain, group)) != NULL) {
@@ -190,7 +190,7 @@ static uint32_t graphs_in(strata_domain_t *domain) {
     strata_group_t *group = NULL;
     while ((group = strata_domain_next_group(domain, group)) != NULL) {
         strata_graph_pool_state_t state = {0};
-        if (group->graph) strata_graph_pool_tell(group->graph, &state);
+        if (group->graph) strata_graph_pool_read(group->graph, &state);
         graphs += state.graphs + state.open;
     }
     return graphs;
@@ -222,7 +222,7 @@ static strata_status_t fail_outside(void) {
                        "requests");
 }
 
-strata_status_t strata_facade_route(strata_facade_t *facade, strata_place_t place, strata_stream_t stream, uint64_t said,
+strata_status_t strata_facade_route(strata_facade_t *facade, strata_place_t place, strata_stream_t stream, uint64_t named_pool,
                                     uint64_t *pool) {
     strata_domain_t *domain;
     strata_graph_pool_t *found = NULL;
@@ -234,7 +234,7 @@ strata_status_t strata_facade_route(strata_facade_t *facade, strata_place_t plac
     }
     if (status != STRATA_OK) return status;
     if (!found) return strata_plans_is_graph_pool(facade, *pool) ? fail_outside() : STRATA_OK;
-    if (said != 0 && said != found->group->pool) return fail_elsewhere();
+    if (named_pool != 0 && named_pool != found->group->pool) return fail_elsewhere();
     *pool = found->group->pool;
     return STRATA_OK;
 }

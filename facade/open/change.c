@@ -45,16 +45,16 @@ static void end_built(strata_facade_t *facade) {
 }
 
 /* Settings by the program for a place hold under every strategy, even if one in between cannot serve the place. */
-static void keep_what_is_said(strata_facade_t *facade) {
+static void keep_settings(strata_facade_t *facade) {
     uint32_t index = 0;
     strata_domain_t *domain;
     while ((domain = strata_facade_next_domain(facade, &index)) != NULL)
-        facade->said[strata_place_kind(domain->place)][strata_place_device(domain->place)] = strata_domain_said(domain);
+        facade->settings[strata_place_kind(domain->place)][strata_place_device(domain->place)] = strata_domain_settings(domain);
 }
 
 /* Changes everything or nothing: the old strategy's stacks stay until the new ones are built. */
 static strata_status_t change(strata_facade_t *facade, strata_strategy_t *strategy) {
-    keep_what_is_said(facade);
+    keep_settings(facade);
     built_t before = take_out(facade), after;
     facade->strategy = strategy;
     facade->owns_strategy = true;
@@ -113,7 +113,7 @@ static strata_status_t load_and_change(strata_facade_t *facade, const strata_ope
 
 /* Stops the idle thread first, because its domains are destroyed. If the change fails, it restarts with
  * the old strategy's `idle:`. */
-static strata_status_t change_while_nobody_looks(strata_facade_t *facade, const strata_open_options_t *options) {
+static strata_status_t change_exclusively(strata_facade_t *facade, const strata_open_options_t *options) {
     strata_idle_stop(facade);
     strata_status_t status = load_and_change(facade, options);
     const strata_error_t reason = *strata_last_error();
@@ -125,7 +125,7 @@ strata_status_t strata_change_strategy(strata_t handle, const strata_open_option
     static const strata_open_options_t nothing = {.struct_size = sizeof nothing};
     strata_facade_t *facade = strata_facade_of(handle);
     if (!facade) return strata_last_error()->status;
-    if (strata_log_is_telling())
+    if (strata_log_is_reporting())
         return strata_fail(STRATA_E_BUSY, 0, "the log function is running; change the strategy after it returns");
     if (!options) options = &nothing;
     strata_status_t status = strata_facade_check_options(options, __func__);
@@ -136,8 +136,8 @@ strata_status_t strata_change_strategy(strata_t handle, const strata_open_option
     facade->flags = options->flags;
     status = strata_stream_ids_begin(facade);
     strata_log_hold();
-    if (status == STRATA_OK) status = change_while_nobody_looks(facade, options);
-    strata_log_let_go();
+    if (status == STRATA_OK) status = change_exclusively(facade, options);
+    strata_log_unhold();
     if (status != STRATA_OK) facade->flags = flags;
     if (!(facade->flags & STRATA_OPEN_CHECK_STREAM_IDS)) strata_stream_ids_end(facade);
     strata_log_flush();

@@ -24,12 +24,12 @@ static uint64_t look(strata_facade_t *facade) {
     uint32_t index = 0;
     strata_domain_t *domain;
     while ((domain = strata_facade_next_domain(facade, &index)) != NULL)
-        next = strata_min(next, strata_idle_look(domain, clock->now(clock)));
+        next = strata_min(next, strata_idle_check(domain, clock->now(clock)));
     strata_log_flush();
     return next;
 }
 
-uint64_t strata_facade_look_for_idleness(strata_t handle) {
+uint64_t strata_facade_check_idle(strata_t handle) {
     strata_facade_t *facade = strata_facade_of(handle);
     return facade && facade->idle_after != STRATA_NEVER ? look(facade) : STRATA_NEVER;
 }
@@ -39,7 +39,7 @@ uint64_t strata_facade_look_for_idleness(strata_t handle) {
 static void *keep_looking(void *context) {
     strata_facade_t *facade = context;
     strata_clock_t *clock = strata_facade_clock(facade);
-    strata_threads_stand_apart();
+    strata_threads_enrol_internal();
     strata_lock(&facade->lock);
     while (!facade->idle.stops) {
         strata_unlock(&facade->lock);

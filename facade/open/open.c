@@ -122,7 +122,7 @@ strata_status_t strata_close(strata_t handle, strata_close_mode_t mode, strata_l
     if ((uint32_t)mode > STRATA_CLOSE_FORCE) return strata_fail(STRATA_E_INVALID, 0, "strata_close: unknown mode %d", (int)mode);
     strata_status_t busy = strata_inside_refuse(handle, "strata_close");
     if (busy != STRATA_OK) return busy;
-    if (strata_log_is_telling()) return strata_fail(STRATA_E_BUSY, 0, "the log function is running; close after it returns");
+    if (strata_log_is_reporting()) return strata_fail(STRATA_E_BUSY, 0, "the log function is running; close after it returns");
     uint64_t pending = strata_facade_still_pending(facade, mode != STRATA_CLOSE_BUSY);
     strata_facade_sweep_pauses(facade);
     if (mode == STRATA_CLOSE_FORCE) strata_pauses_forget(facade);
@@ -136,14 +136,14 @@ strata_status_t strata_close(strata_t handle, strata_close_mode_t mode, strata_l
     if (mode != STRATA_CLOSE_FORCE && imports > 0)
         return strata_fail(STRATA_E_BUSY, 0, "%llu imports are live; end them first (strata_import_end)",
                            (unsigned long long)imports);
-    strata_lost_t *lost = &facade->lost;
+    strata_unreported_t *unreported = &facade->unreported;
     strata_idle_stop(facade);
     strata_imports_end_all(facade);
     strata_pauses_forget(facade);
     strata_facade_end_domains(facade);
     strata_status_t status = STRATA_OK;
-    if (atomic_load(&lost->state) != 0)
-        status = strata_fail(lost->error.status, 0, "the facade is closed, but %s", lost->error.text);
+    if (atomic_load(&unreported->state) != 0)
+        status = strata_fail(unreported->error.status, 0, "the facade is closed, but %s", unreported->error.text);
     end_facade(facade);
     strata_log_flush();
     return status;
@@ -171,7 +171,7 @@ strata_status_t strata_facade_build_default_stacks(strata_facade_t *facade) {
 
 static void say_nothing(strata_facade_t *facade) {
     for (uint32_t kind = 0; kind < STRATA_PLACE_KINDS; kind++)
-        for (uint32_t number = 0; number < STRATA_FACADE_DEVICES; number++) facade->said[kind][number].limit = UINT64_MAX;
+        for (uint32_t number = 0; number < STRATA_FACADE_DEVICES; number++) facade->settings[kind][number].limit = UINT64_MAX;
 }
 
 static strata_status_t begin_facade(uint32_t flags, strata_facade_t **facade) {
@@ -181,7 +181,7 @@ static strata_status_t begin_facade(uint32_t flags, strata_facade_t **facade) {
     (*facade)->flags = flags;
     (*facade)->free_memory = strata_facade_ask_callbacks;
     say_nothing(*facade);
-    atomic_store(&(*facade)->lost.state, 0);
+    atomic_store(&(*facade)->unreported.state, 0);
     strata_lock_init(&(*facade)->lock, STRATA_RANK_FACADE, NULL);
     strata_condition_init(&(*facade)->built);
     strata_condition_init(&(*facade)->idle.wakes);
@@ -254,12 +254,12 @@ strata_status_t strata_facade_load(const strata_open_options_t *options, strata_
 }
 
 /* A larger count means that the program did not initialize `set_count`. */
-enum { SETTINGS_MOST = 1 << 16 };
+enum { SETTINGS_MAX = 1 << 16 };
 
 static strata_status_t check_settings(const strata_open_options_t *options, const char *function) {
     size_t count = options->set_count;
-    if (count > SETTINGS_MOST)
-        return strata_fail(STRATA_E_INVALID, 0, "%s: `set_count` is %zu; the maximum is %d", function, count, SETTINGS_MOST);
+    if (count > SETTINGS_MAX)
+        return strata_fail(STRATA_E_INVALID, 0, "%s: `set_count` is %zu; the maximum is %d", function, count, SETTINGS_MAX);
     if (count > 0 && !options->set)
         return strata_fail(STRATA_E_INVALID, 0, "%s: `set` is NULL and `set_count` is %zu", function, count);
     for (size_t i = 0; i < count; i++)

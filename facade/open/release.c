@@ -52,7 +52,7 @@ strata_status_t strata_set_limit(strata_t handle, strata_place_t place, uint64_t
     strata_domain_t *domain;
     strata_status_t status = strata_facade_domain(facade, place, &domain);
     if (status != STRATA_OK) return status;
-    strata_above_set_limit(domain, limit);
+    strata_over_limit_set(domain, limit);
     strata_log_flush();
     return STRATA_OK;
 }

@@ -8,13 +8,13 @@
 #include "facade/pause/pause.h"
 #include "platform/arithmetic.h"
 
-#define STAGING    (UINT64_C(64) << 20)
-#define SLOT_LEAST (UINT64_C(1) << 20)
+#define STAGING  (UINT64_C(64) << 20)
+#define SLOT_MIN (UINT64_C(1) << 20)
 
 strata_status_t strata_copy_begin(strata_copy_t *copy, strata_facade_t *facade, strata_domain_t *domain, uint64_t staging) {
     strata_device_t *device = domain->device;
     *copy = (strata_copy_t){.facade = facade, .device = device, .events = &domain->events};
-    copy->slot_size = strata_max((staging ? staging : STAGING) / STRATA_COPY_SLOTS, SLOT_LEAST);
+    copy->slot_size = strata_max((staging ? staging : STAGING) / STRATA_COPY_SLOTS, SLOT_MIN);
     strata_status_t status = strata_device_stream_create(device, STRATA_STREAM_NON_BLOCKING, 0, &copy->stream);
     copy->has_stream = status == STRATA_OK;
     return status;

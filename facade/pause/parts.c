@@ -87,19 +87,20 @@ static strata_status_t find_groups(strata_pause_parts_t *parts, bool pauses) {
     return status;
 }
 
-strata_status_t strata_pause_parts_find(strata_pause_parts_t *parts, strata_facade_t *facade, strata_place_t place, uint64_t said,
-                                        const char *tag, bool pauses) {
-    *parts = (strata_pause_parts_t){.facade = facade, .pool = said};
+strata_status_t strata_pause_parts_find(strata_pause_parts_t *parts, strata_facade_t *facade, strata_place_t place,
+                                        uint64_t named_pool, const char *tag, bool pauses) {
+    *parts = (strata_pause_parts_t){.facade = facade, .pool = named_pool};
     strata_status_t status = strata_facade_domain(facade, place, &parts->domain);
-    if (status == STRATA_OK && said != STRATA_POOL_EVERY) status = strata_facade_pool(facade, place, said, &parts->pool);
+    if (status == STRATA_OK && named_pool != STRATA_POOL_EVERY)
+        status = strata_facade_pool(facade, place, named_pool, &parts->pool);
     if (status == STRATA_OK && tag) status = strata_names_number(&facade->names, tag, &parts->tag);
     return status == STRATA_OK ? find_groups(parts, pauses) : status;
 }
 
 void strata_pause_parts_end(strata_pause_parts_t *parts) {
     for (uint32_t i = 0; i < parts->count; i++)
-        if (parts->all[i].held) (void)strata_graph_pool_let_go(parts->all[i].held);
-    if (parts->count > 0) strata_above_sweep(parts->domain);
+        if (parts->all[i].held) (void)strata_graph_pool_release(parts->all[i].held);
+    if (parts->count > 0) strata_over_limit_sweep(parts->domain);
     strata_host_delete(parts->all);
 }
 

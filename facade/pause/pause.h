@@ -34,8 +34,8 @@ typedef struct strata_pause_parts {
 
 /* Finds the sources of a pool. To pause, returns E_UNSUPPORTED if not all of its memory is in handles
  * that can be taken away. The caller must end `parts` whatever the status. */
-strata_status_t strata_pause_parts_find(strata_pause_parts_t *parts, strata_facade_t *facade, strata_place_t place, uint64_t said,
-                                        const char *tag, bool pauses);
+strata_status_t strata_pause_parts_find(strata_pause_parts_t *parts, strata_facade_t *facade, strata_place_t place,
+                                        uint64_t named_pool, const char *tag, bool pauses);
 void strata_pause_parts_end(strata_pause_parts_t *parts);
 /* Marks the handles that contain blocks with the tag. With `stays`, handles that contain other blocks are
  * marked to stay. Returns E_HOST_MEMORY if out of memory. */

@@ -58,7 +58,7 @@ typedef struct strata_facade {
     bool building;
     strata_device_t *_Atomic devices[STRATA_FACADE_DEVICES]; /* by number; NULL if not open. Written only while building */
     strata_domain_t *_Atomic domains[STRATA_PLACE_KINDS][STRATA_FACADE_DEVICES];
-    strata_domain_said_t said[STRATA_PLACE_KINDS][STRATA_FACADE_DEVICES]; /* settings for the next domain of a place */
+    strata_domain_settings_t settings[STRATA_PLACE_KINDS][STRATA_FACADE_DEVICES]; /* settings for the next domain of a place */
     strata_callback_t callbacks[STRATA_FACADE_CALLBACKS];
     uint32_t next_callback;
     strata_names_t names; /* of tags, operators, streams and pools */
@@ -72,7 +72,7 @@ typedef struct strata_facade {
     bool pausing; /* true while a thread pauses or resumes (facade/pause/pause.h); guarded by the lock */
     /* kept contents; NULL before the first. Owned by the thread that pauses, or by the closing thread */
     struct strata_pauses *pauses;
-    strata_lost_t lost; /* reported by strata_close() */
+    strata_unreported_t unreported; /* reported by strata_close() */
     bool reports_unread; /* out-of-memory reports are not read, so one line replaces them; set before the first request */
     uint64_t idle_after; /* shortest `after` of its stacks in ns; STRATA_NEVER without `idle:` (facade/open/idle.c) */
     strata_worker_t idle; /* facade/open/idle.c */
@@ -120,7 +120,7 @@ strata_status_t strata_facade_note_pointers(strata_facade_t *facade);
 /* ---- pools and names of streams ---- */
 
 /* Resolves the `pool` of a request to a pool's number, or 0 for none. Returns E_INVALID for an unknown pool. */
-strata_status_t strata_facade_pool(strata_facade_t *facade, strata_place_t place, uint64_t said, uint64_t *pool);
+strata_status_t strata_facade_pool(strata_facade_t *facade, strata_place_t place, uint64_t named_pool, uint64_t *pool);
 
 /* One thread builds at a time. Call them with no lock held. */
 void strata_facade_begin_building(strata_facade_t *facade);

@@ -19,7 +19,7 @@ void strata_facade_begin_building(strata_facade_t *facade) {
 }
 
 void strata_facade_end_building(strata_facade_t *facade) {
-    strata_log_let_go();
+    strata_log_unhold();
     strata_lock(&facade->lock);
     facade->building = false;
     strata_condition_broadcast(&facade->built);
@@ -44,7 +44,7 @@ static strata_status_t device_of(strata_facade_t *facade, strata_place_t place, 
 }
 
 void strata_facade_watch_deferred(strata_t handle, strata_place_t place, strata_deferral_t *deferral) {
-    strata_facade_of(handle)->said[strata_place_kind(place)][strata_place_device(place)].deferral = deferral;
+    strata_facade_of(handle)->settings[strata_place_kind(place)][strata_place_device(place)].deferral = deferral;
 }
 
 static strata_status_t build_domain(strata_facade_t *facade, strata_place_t place, strata_domain_t **out) {
@@ -56,13 +56,13 @@ static strata_status_t build_domain(strata_facade_t *facade, strata_place_t plac
         return strata_fail(STRATA_E_UNSUPPORTED, 0, "%s has no managed memory", device->name);
     strata_domain_t *domain;
     status = strata_domain_create(device, place, facade->handle, strata_plans_of(facade, place),
-                                  facade->directories[kind == STRATA_PLACE_HOST], &facade->said[kind][strata_place_device(place)],
-                                  &domain);
+                                  facade->directories[kind == STRATA_PLACE_HOST],
+                                  &facade->settings[kind][strata_place_device(place)], &domain);
     if (status != STRATA_OK) return status;
     domain->captures = &facade->captures;
     domain->free_memory = facade->free_memory;
     domain->free_memory_context = facade;
-    domain->lost = &facade->lost;
+    domain->unreported = &facade->unreported;
     domain->devices = facade->devices;
     domain->device_count = STRATA_FACADE_DEVICES;
     domain->pointers_noted = atomic_load(&facade->noted) != NULL;
@@ -113,7 +113,7 @@ static strata_status_t build_stack(strata_facade_t *facade, strata_domain_t *dom
     strata_status_t status = strata_plans_group(facade, domain, pool, whose.name, &group);
     if (status != STRATA_OK) return status;
     /* Threads end without notice, so each new stack collects those of dead threads. */
-    if (thread || group->plan->threaded) strata_domain_forget_dead_threads(domain);
+    if (thread || group->plan->threaded) strata_domain_orphan_exited_threads(domain);
     return strata_stack_create(group, &whose, stack);
 }
 

@@ -6,7 +6,7 @@
 #include "platform/arguments.h"
 #include "platform/text/nearest.h"
 
-enum { BEGUN_MOST = 16 };
+enum { BEGUN_MAX = 16 };
 
 /* The pools that the calling thread has begun, the innermost last. Only the slow path reads them. A
  * thread's lookup cache is emptied when a pool begins and ends, and then holds the stacks of the current pool. */
@@ -16,7 +16,7 @@ typedef struct begun {
     uint32_t pool; /* number of its name; 0 for the ordinary stacks */
 } begun_t;
 
-static _Thread_local begun_t begun[BEGUN_MOST];
+static _Thread_local begun_t begun[BEGUN_MAX];
 static _Thread_local uint32_t begun_count;
 
 /* Returns the innermost begun pool of a place, or NULL. */
@@ -40,8 +40,8 @@ static uint64_t current(const strata_facade_t *facade, strata_place_t place) {
     return one && one->pool ? strata_plans_pool(facade, one->pool) : 0;
 }
 
-strata_status_t strata_facade_pool(strata_facade_t *facade, strata_place_t place, uint64_t said, uint64_t *pool) {
-    *pool = said == STRATA_POOL_ORDINARY ? 0 : said ? said : current(facade, place);
+strata_status_t strata_facade_pool(strata_facade_t *facade, strata_place_t place, uint64_t named_pool, uint64_t *pool) {
+    *pool = named_pool == STRATA_POOL_ORDINARY ? 0 : named_pool ? named_pool : current(facade, place);
     if (*pool == 0 || strata_plans_is_graph_pool(facade, *pool) || strata_plans_of_pool(facade, *pool)) return STRATA_OK;
     return strata_fail(STRATA_E_INVALID, 0, "%#llx is not a pool of this facade; get the number from strata_pool()",
                        (unsigned long long)*pool);
@@ -90,8 +90,8 @@ strata_status_t strata_pool_begin(strata_t handle, strata_place_t place, uint64_
         status = strata_fail(STRATA_E_INVALID, 0, "%#llx is a graph pool; use strata_graph_pool_begin()", (unsigned long long)pool);
     if (status != STRATA_OK) return status;
     take_out_closed();
-    if (begun_count == BEGUN_MOST)
-        return strata_fail(STRATA_E_LIMIT, 0, "the thread has begun %d pools without an end, the maximum", BEGUN_MOST);
+    if (begun_count == BEGUN_MAX)
+        return strata_fail(STRATA_E_LIMIT, 0, "the thread has begun %d pools without an end, the maximum", BEGUN_MAX);
     uint32_t number = (uint32_t)(meant & ((1u << STRATA_POOL_NAME_BITS) - 1));
     begun[begun_count++] = (begun_t){.facade = handle, .place = place, .pool = number};
     strata_lookup_forget_own(handle);

@@ -13,8 +13,8 @@ typedef struct strata_text {
     size_t length; /* of everything that was written */
 } strata_text_t;
 
-void strata_text_say(strata_text_t *text, const char *format, ...) STRATA_PRINTF(2, 3);
+void strata_text_append(strata_text_t *text, const char *format, ...) STRATA_PRINTF(2, 3);
 /* Writes `before`, then the shortest exact text of a size. */
-void strata_text_say_size(strata_text_t *text, const char *before, uint64_t bytes);
+void strata_text_append_size(strata_text_t *text, const char *before, uint64_t bytes);
 
 #endif

@@ -73,7 +73,7 @@ static bool is_leak(const strata_facts_t *f) {
     return named && f->owner_bytes >= f->allocated / 2 && f->owner_blocks >= 3 && f->last_step >= f->first_step + 2;
 }
 static bool has_timed_out(const strata_facts_t *f) {
-    return f->outcome->climbed.slept && f->outcome->climbed.timed_out && f->deferred == 0;
+    return f->outcome->recovery.slept && f->outcome->recovery.timed_out && f->deferred == 0;
 }
 static bool always(const strata_facts_t *f) {
     (void)f;
@@ -162,9 +162,9 @@ strata_cause_t strata_cause_find(strata_facts_t *f) {
     return row->cause;
 }
 
-void strata_cause_say(const strata_facts_t *f, strata_cause_t cause, strata_text_t *text) {
-    strata_text_say(text, "%s: ", strata_cause_name(cause));
-    strata_facts_say(f, text, causes[f->cause_row].sentence);
+void strata_cause_write(const strata_facts_t *f, strata_cause_t cause, strata_text_t *text) {
+    strata_text_append(text, "%s: ", strata_cause_name(cause));
+    strata_facts_write(f, text, causes[f->cause_row].sentence);
 }
 
 /* ---- advice: every row of the cause with a true condition ---- */
@@ -182,7 +182,7 @@ static bool device_lacks_growth(const strata_facts_t *f) { return !device_has_gr
 static bool grows_smaller(const strata_facts_t *f) { return f->smaller_growth_is_off; }
 static bool has_large_chunks(const strata_facts_t *f) { return f->chunk_size_bytes > f->asked; }
 static bool has_victims(const strata_facts_t *f) { return f->victims > 0; }
-static bool gave_up_early(const strata_facts_t *f) { return f->outcome->climbed.timed_out && f->has_retry; }
+static bool gave_up_early(const strata_facts_t *f) { return f->outcome->recovery.timed_out && f->has_retry; }
 static bool gave_up_on_enough(const strata_facts_t *f) { return gave_up_early(f) && comes_free(f); }
 static bool never_waited(const strata_facts_t *f) { return !f->has_retry && !forbids(f, STRATA_NO_RETRY); }
 static bool is_bounded_below_device(const strata_facts_t *f) { return is_bounded(f) && device_has_growth(f); }
@@ -267,12 +267,12 @@ static const advice_row_t advice[] = {
 
 enum { SHOWN_ADVICE = 3 };
 
-void strata_advice_say(const strata_facts_t *f, strata_cause_t cause, strata_text_t *text, const char *first, const char *more) {
+void strata_advice_write(const strata_facts_t *f, strata_cause_t cause, strata_text_t *text, const char *first, const char *more) {
     uint32_t said = 0;
     for (size_t i = 0; i < sizeof advice / sizeof *advice && said < SHOWN_ADVICE; i++) {
         if (advice[i].cause != cause || !advice[i].holds(f)) continue;
-        strata_text_say(text, "%s", said++ ? more : first);
-        strata_facts_say(f, text, advice[i].sentence);
+        strata_text_append(text, "%s", said++ ? more : first);
+        strata_facts_write(f, text, advice[i].sentence);
     }
 }
 

@@ -22,20 +22,20 @@ enum {
 
 /* Writes the beginning of a path to a layer of the refusing stack: "" for the gpu's, "pinned.",
  * "pools.weights.", "graph.", ... */
-static void say_prefix(const strata_facts_t *f, strata_text_t *text) {
+static void write_prefix(const strata_facts_t *f, strata_text_t *text) {
     const strata_group_t *group = f->refused->stack->group;
     const strata_named_kind_t kind = group->graph ? STRATA_NAMED_GRAPH : group->pool ? STRATA_NAMED_POOL : STRATA_NAMED_STREAM;
     const strata_model_named_t *named = *group->name ? strata_strategy_named(f->facade->strategy, kind, group->name) : NULL;
     strata_place_kind_t place = strata_place_kind(f->domain->place);
-    if (named && named->stacks[place].count > 0) strata_text_say(text, "%s.", named->path);
-    if (place != STRATA_PLACE_GPU) strata_text_say(text, "%s.", strata_place_name(place));
+    if (named && named->stacks[place].count > 0) strata_text_append(text, "%s.", named->path);
+    if (place != STRATA_PLACE_GPU) strata_text_append(text, "%s.", strata_place_name(place));
 }
 
-static void say_path(const strata_facts_t *f, const strata_plan_node_t *node, const char *option, char *path) {
+static void write_path(const strata_facts_t *f, const strata_plan_node_t *node, const char *option, char *path) {
     strata_text_t text = {.text = path, .capacity = STRATA_FACT_LETTERS};
-    strata_text_say(&text, "%s", "");
-    say_prefix(f, &text);
-    strata_text_say(&text, "%s.%s", node->name, option);
+    strata_text_append(&text, "%s", "");
+    write_prefix(f, &text);
+    strata_text_append(&text, "%s.%s", node->name, option);
 }
 
 /* Finds the path of an option in the stack, and its value. Returns NULL if no layer has it. */
@@ -46,7 +46,7 @@ static const strata_plan_node_t *read_option(const strata_facts_t *f, const char
         const strata_option_row_t *row = strata_option_find(node->type, option);
         if (!row) continue;
         strata_option_print(row, node->options, now, STRATA_FACT_LETTERS);
-        say_path(f, node, option, path);
+        write_path(f, node, option, path);
         return node;
     }
     return NULL;
@@ -97,7 +97,7 @@ static void read_bound(strata_facts_t *f) {
     f->allowed = f->total && !f->spills ? f->most : UINT64_MAX;
     if (refusal->by == STRATA_REFUSED_BY_PLACE) snprintf(f->bound, sizeof f->bound, "strata_set_limit()");
     if (refusal->by == STRATA_REFUSED_BY_BOUND && refusal->layer <= plan->count)
-        say_path(f, &plan->nodes[refusal->layer], refusal->option, f->bound);
+        write_path(f, &plan->nodes[refusal->layer], refusal->option, f->bound);
     if (refusal->by != STRATA_REFUSED_BY_PLACE && refusal->by != STRATA_REFUSED_BY_BOUND) return;
     f->limit = refusal->limit;
     f->used = refusal->used;
@@ -164,18 +164,18 @@ static void read_device(strata_facts_t *f) {
 
 /* ---- owners and victims ---- */
 
-static void say_note(const strata_facts_t *f, const strata_note_t *note, strata_text_t *text) {
+static void write_note(const strata_facts_t *f, const strata_note_t *note, strata_text_t *text) {
     const char *tag = strata_names_text(&f->facade->names, note->tag);
     const char *operator_name = strata_names_text(&f->facade->names, note->operator_name);
-    if (!*tag && !*operator_name) strata_text_say(text, "an unnamed owner");
-    else strata_text_say(text, "%.60s%s%.60s", tag, *tag && *operator_name ? " of " : "", operator_name);
+    if (!*tag && !*operator_name) strata_text_append(text, "an unnamed owner");
+    else strata_text_append(text, "%.60s%s%.60s", tag, *tag && *operator_name ? " of " : "", operator_name);
 }
 
 static void read_owner(strata_facts_t *f) {
     const strata_owner_t *owner = &f->survey.owners[0];
     strata_text_t text = {.text = f->owner, .capacity = sizeof f->owner};
     if (owner->blocks == 0) return;
-    say_note(f, &owner->note, &text);
+    write_note(f, &owner->note, &text);
     f->owner_bytes = owner->bytes;
     f->owner_blocks = owner->blocks;
     f->first_step = owner->note.step;
@@ -209,7 +209,7 @@ static void group_victims(const strata_ref_t *refs, size_t count, group_t groups
     }
 }
 
-static void say_victims(strata_facts_t *f, const group_t groups[VICTIM_GROUPS]) {
+static void write_victims(strata_facts_t *f, const group_t groups[VICTIM_GROUPS]) {
     strata_text_t text = {.text = f->victims_of, .capacity = sizeof f->victims_of};
     uint64_t sizes[VICTIM_GROUPS];
     uint32_t count = 0;
@@ -218,8 +218,8 @@ static void say_victims(strata_facts_t *f, const group_t groups[VICTIM_GROUPS]) 
     for (uint32_t i = 0; i < count; i++) {
         char amount[48];
         strata_amount_print(sizes[i], unit, amount, sizeof amount);
-        strata_text_say(&text, "%s%s in %llu by ", i ? ", " : "", amount, (unsigned long long)groups[i].blocks);
-        say_note(f, &groups[i].note, &text);
+        strata_text_append(&text, "%s%s in %llu by ", i ? ", " : "", amount, (unsigned long long)groups[i].blocks);
+        write_note(f, &groups[i].note, &text);
     }
 }
 
@@ -231,7 +231,7 @@ void strata_facts_find_victims(strata_facts_t *f) {
     f->victims = victims.count;
     f->victims_bytes = victims.bytes;
     group_victims(refs, strata_min(victims.count, VICTIMS), groups);
-    say_victims(f, groups);
+    write_victims(f, groups);
 }
 
 /* ---- all facts ---- */

@@ -70,6 +70,6 @@ void strata_facts_aim(strata_facts_t *facts, strata_idle_why_t why);
 void strata_facts_find_victims(strata_facts_t *facts);
 
 /* Writes a sentence with the facts that it names: "{asked} asked, {free} free". All its sizes have one unit. */
-void strata_facts_say(const strata_facts_t *facts, strata_text_t *text, const char *sentence);
+void strata_facts_write(const strata_facts_t *facts, strata_text_t *text, const char *sentence);
 
 #endif

@@ -4,7 +4,7 @@
 #include "facade/figures/amounts.h"
 #include "facade/report/facts.h"
 
-enum { MOST_SIZES = 8 };
+enum { MAX_SIZES = 8 };
 
 typedef enum fact_kind { FACT_SIZE, FACT_COUNT, FACT_TEXT } fact_kind_t;
 typedef struct fact {
@@ -49,43 +49,43 @@ static const fact_t *next_fact(const char **at, size_t *before) {
 }
 
 static unsigned unit_of(const strata_facts_t *facts, const char *sentence) {
-    uint64_t sizes[MOST_SIZES];
+    uint64_t sizes[MAX_SIZES];
     size_t count = 0, before;
     const fact_t *fact;
     for (const char *at = sentence; (fact = next_fact(&at, &before)) != NULL;)
-        if (fact->kind == FACT_SIZE && count < MOST_SIZES) sizes[count++] = number_of(facts, fact);
+        if (fact->kind == FACT_SIZE && count < MAX_SIZES) sizes[count++] = number_of(facts, fact);
     return strata_amounts_unit(sizes, count);
 }
 
-static void say_fact(const strata_facts_t *facts, strata_text_t *text, const fact_t *fact, unsigned unit) {
+static void write_fact(const strata_facts_t *facts, strata_text_t *text, const fact_t *fact, unsigned unit) {
     char amount[48];
     if (fact->kind == FACT_SIZE) strata_amount_print(number_of(facts, fact), unit, amount, sizeof amount);
-    if (fact->kind == FACT_SIZE) strata_text_say(text, "%s", amount);
-    else if (fact->kind == FACT_COUNT) strata_text_say(text, "%llu", (unsigned long long)number_of(facts, fact));
-    else strata_text_say(text, "%s", (const char *)facts + fact->offset);
+    if (fact->kind == FACT_SIZE) strata_text_append(text, "%s", amount);
+    else if (fact->kind == FACT_COUNT) strata_text_append(text, "%llu", (unsigned long long)number_of(facts, fact));
+    else strata_text_append(text, "%s", (const char *)facts + fact->offset);
 }
 
 /* A plural after a count of one loses its last letter. */
-static void say_words(strata_text_t *text, const char *words, size_t length, bool of_one) {
+static void write_words(strata_text_t *text, const char *words, size_t length, bool of_one) {
     size_t noun = of_one && *words == ' ' ? 1 + strspn(words + 1, "abcdefghijklmnopqrstuvwxyz") : 0;
     if (noun > 1 && words[noun - 1] == 's') {
-        strata_text_say(text, "%.*s", (int)(noun - 1), words);
+        strata_text_append(text, "%.*s", (int)(noun - 1), words);
         words += noun;
         length -= noun;
     }
-    strata_text_say(text, "%.*s", (int)length, words);
+    strata_text_append(text, "%.*s", (int)length, words);
 }
 
-void strata_facts_say(const strata_facts_t *facts, strata_text_t *text, const char *sentence) {
+void strata_facts_write(const strata_facts_t *facts, strata_text_t *text, const char *sentence) {
     unsigned unit = unit_of(facts, sentence);
     const fact_t *fact;
     bool of_one = false;
     size_t before;
     for (const char *at = sentence, *from = at;; from = at) {
         fact = next_fact(&at, &before);
-        say_words(text, from, before, of_one);
+        write_words(text, from, before, of_one);
         if (!fact) return;
-        say_fact(facts, text, fact, unit);
+        write_fact(facts, text, fact, unit);
         of_one = fact->kind == FACT_COUNT && number_of(facts, fact) == 1;
     }
 }

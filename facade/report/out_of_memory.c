@@ -81,7 +81,7 @@ uint64_t strata_facade_ask_callbacks(void *context, strata_place_t place, size_t
     return freed;
 }
 
-static void tell_observers(strata_facade_t *facade, const strata_out_of_memory_t *event) {
+static void notify_observers(strata_facade_t *facade, const strata_out_of_memory_t *event) {
     strata_callback_t callback = {0};
     strata_inside_t frame;
     if (inside_callback) return;
@@ -96,10 +96,10 @@ static void tell_observers(strata_facade_t *facade, const strata_out_of_memory_t
 /* Writes one line without a survey. */
 static void write_short(const strata_refused_t *refused, const strata_out_of_memory_t *event, char *line, size_t capacity) {
     strata_text_t text = {.text = line, .capacity = capacity};
-    strata_report_say_where(refused, &text);
-    STRATA_SAY_AMOUNTS(&text, ": requested %", event->size);
-    if (event->device_total > 0) STRATA_SAY_AMOUNTS(&text, ", % free on the device", event->device_free);
-    strata_text_say(&text, "; %s", refused->reason);
+    strata_report_write_context(refused, &text);
+    STRATA_APPEND_AMOUNTS(&text, ": requested %", event->size);
+    if (event->device_total > 0) STRATA_APPEND_AMOUNTS(&text, ", % free on the device", event->device_free);
+    strata_text_append(&text, "; %s", refused->reason);
 }
 
 /* Runs before the observers, because they may end the program. */
@@ -137,7 +137,7 @@ strata_status_t strata_facade_out_of_memory(strata_facade_t *facade, strata_stac
     if (is_short || facade->reports_unread) write_short(&refused, &event, report, sizeof report);
     else strata_report_write(facade, &refused, &event, report, sizeof report);
     if (!is_short) tell_layers(domain);
-    tell_observers(facade, &event);
-    if (!is_short) strata_log_tell_again(STRATA_LOG_WARNING, report);
+    notify_observers(facade, &event);
+    if (!is_short) strata_log_report_error(STRATA_LOG_WARNING, report);
     return strata_fail(STRATA_E_NO_MEMORY, refused.device_code, "%s", report);
 }

@@ -26,56 +26,56 @@ typedef struct report {
 } report_t;
 
 /* Writes the name of a stack's stream and its pool, if it has them. */
-static void say_whose(strata_text_t *text, const strata_stack_t *stack) {
-    if (*stack->name) strata_text_say(text, " \"%.*s\"", SHOWN_LETTERS, stack->name);
-    if (stack->group->pool) strata_text_say(text, " in pool %.*s", SHOWN_LETTERS, stack->group->name);
+static void write_owner_stream(strata_text_t *text, const strata_stack_t *stack) {
+    if (*stack->name) strata_text_append(text, " \"%.*s\"", SHOWN_LETTERS, stack->name);
+    if (stack->group->pool) strata_text_append(text, " in pool %.*s", SHOWN_LETTERS, stack->group->name);
 }
 
-void strata_report_say_where(const strata_refused_t *refused, strata_text_t *text) {
+void strata_report_write_context(const strata_refused_t *refused, strata_text_t *text) {
     strata_place_t place = refused->stack->domain->place;
-    strata_text_say(text, "out of memory in %s:%u on stream %s", strata_place_name(strata_place_kind(place)),
-                    (unsigned)strata_place_device(place), strata_pointer_text(refused->stream).text);
-    say_whose(text, refused->stack);
+    strata_text_append(text, "out of memory in %s:%u on stream %s", strata_place_name(strata_place_kind(place)),
+                       (unsigned)strata_place_device(place), strata_pointer_text(refused->stream).text);
+    write_owner_stream(text, refused->stack);
     bool both = *refused->tag && *refused->operator_name;
     if (!*refused->tag && !*refused->operator_name) return;
-    strata_text_say(text, " for %.127s%s%.127s", refused->tag, both ? " of " : "", refused->operator_name);
-    if (refused->step) strata_text_say(text, " in step %llu", (unsigned long long)refused->step);
+    strata_text_append(text, " for %.127s%s%.127s", refused->tag, both ? " of " : "", refused->operator_name);
+    if (refused->step) strata_text_append(text, " in step %llu", (unsigned long long)refused->step);
 }
 
-static void say_cause(report_t *r) {
+static void write_cause(report_t *r) {
     strata_text_t *text = &r->text;
-    strata_report_say_where(r->refused, text);
-    strata_text_say(text, ": ");
-    strata_cause_say(&r->facts, r->cause, text);
-    strata_advice_say(&r->facts, r->cause, text, "\n  try: ", "\n  or: ");
+    strata_report_write_context(r->refused, text);
+    strata_text_append(text, ": ");
+    strata_cause_write(&r->facts, r->cause, text);
+    strata_advice_write(&r->facts, r->cause, text, "\n  try: ", "\n  or: ");
 }
 
-static void say_totals(report_t *r) {
+static void write_totals(report_t *r) {
     static const char device[] =
         "\n  requested {asked}, free on the device {free} of {total}, reserved here {reserved}, used by others {outside}";
     static const char pooled[] =
         "\n  requested {asked}, free on the device {free} of {total}, reserved here {reserved}, idle in the driver's "
         "pools {pooled}, used by others {outside}";
     static const char host[] = "\n  requested {asked}, reserved here {reserved}";
-    strata_facts_say(&r->facts, &r->text, r->facts.pooled ? pooled : r->facts.total ? device : host);
-    STRATA_SAY_AMOUNTS(&r->text, "\n  allocated %, deferred %, idle %, largest free block %", r->facts.allocated, r->facts.deferred,
-                       r->facts.survey.idle, r->facts.survey.largest_free);
+    strata_facts_write(&r->facts, &r->text, r->facts.pooled ? pooled : r->facts.total ? device : host);
+    STRATA_APPEND_AMOUNTS(&r->text, "\n  allocated %, deferred %, idle %, largest free block %", r->facts.allocated,
+                          r->facts.deferred, r->facts.survey.idle, r->facts.survey.largest_free);
 }
 
 /* ---- holders ---- */
 
-static void say_idle_layers(strata_text_t *text, strata_stack_t *stack) {
+static void write_idle_layers(strata_text_t *text, strata_stack_t *stack) {
     STRATA_EACH_OWN_LAYER(stack, layer) {
         strata_stack_take(stack);
         uint64_t idle = layer->type->idle_bytes ? layer->type->idle_bytes(layer) : 0;
         strata_unlock(&stack->lock);
         if (idle == 0) continue;
-        STRATA_SAY_AMOUNTS(text, ", idle % in ", idle);
-        strata_text_say(text, "%s", stack->group->plan->nodes[layer->number].name);
+        STRATA_APPEND_AMOUNTS(text, ", idle % in ", idle);
+        strata_text_append(text, "%s", stack->group->plan->nodes[layer->number].name);
     }
 }
 
-static void say_stack(report_t *r, strata_stack_t *stack, uint32_t *shown, uint32_t *more) {
+static void write_stack(report_t *r, strata_stack_t *stack, uint32_t *shown, uint32_t *more) {
     strata_statistics_t f;
     strata_facade_stack_figures(stack, &f);
     if (f.reserved_bytes + f.allocated_bytes + f.deferred_bytes == 0) return;
@@ -84,26 +84,27 @@ static void say_stack(report_t *r, strata_stack_t *stack, uint32_t *shown, uint3
         return;
     }
     ++*shown;
-    strata_text_say(&r->text, "\n  ");
-    if (stack->of_thread) strata_text_say(&r->text, "thread %llu, ", (unsigned long long)stack->of_thread);
-    if (stack->is_shared) strata_text_say(&r->text, "shared by all streams");
-    else strata_text_say(&r->text, "stream %s", strata_pointer_text(stack->stream).text);
-    say_whose(&r->text, stack);
-    strata_text_say(&r->text, "%s:", stack->forgotten.orphan ? " (forgotten)" : "");
-    if (stack->is_shared) STRATA_SAY_AMOUNTS(&r->text, " reserved %, deferred %", f.reserved_bytes, f.deferred_bytes);
+    strata_text_append(&r->text, "\n  ");
+    if (stack->of_thread) strata_text_append(&r->text, "thread %llu, ", (unsigned long long)stack->of_thread);
+    if (stack->is_shared) strata_text_append(&r->text, "shared by all streams");
+    else strata_text_append(&r->text, "stream %s", strata_pointer_text(stack->stream).text);
+    write_owner_stream(&r->text, stack);
+    strata_text_append(&r->text, "%s:", stack->forgotten.orphan ? " (forgotten)" : "");
+    if (stack->is_shared) STRATA_APPEND_AMOUNTS(&r->text, " reserved %, deferred %", f.reserved_bytes, f.deferred_bytes);
     else
-        STRATA_SAY_AMOUNTS(&r->text, " reserved %, allocated %, deferred %", f.reserved_bytes, f.allocated_bytes, f.deferred_bytes);
-    say_idle_layers(&r->text, stack);
+        STRATA_APPEND_AMOUNTS(&r->text, " reserved %, allocated %, deferred %", f.reserved_bytes, f.allocated_bytes,
+                              f.deferred_bytes);
+    write_idle_layers(&r->text, stack);
 }
 
-static void say_stacks(report_t *r) {
+static void write_stacks(report_t *r) {
     uint32_t shown = 0, more = 0;
-    STRATA_DOMAIN_EACH(r->domain, stack) say_stack(r, stack, &shown, &more);
-    if (more) strata_text_say(&r->text, "\n  and %u more streams", (unsigned)more);
+    STRATA_DOMAIN_EACH(r->domain, stack) write_stack(r, stack, &shown, &more);
+    if (more) strata_text_append(&r->text, "\n  and %u more streams", (unsigned)more);
 }
 
 /* Writes pools that hold any memory, each over all its streams. */
-static void say_pools(report_t *r) {
+static void write_pools(report_t *r) {
     strata_group_t *group = NULL;
     uint32_t found = 0;
     while ((group = strata_domain_next_group(r->domain, group)) != NULL) {
@@ -111,21 +112,22 @@ static void say_pools(report_t *r) {
         strata_facade_pool_figures(r->domain, group->pool, &f);
         if (!group->pool || f.reserved_bytes + f.allocated_bytes + f.deferred_bytes == 0 || ++found > SHOWN_POOLS) continue;
         char name[STRATA_GROUP_NAME];
-        strata_text_say(&r->text, "\n  pool %.*s:", SHOWN_LETTERS, strata_group_name(group, name));
-        STRATA_SAY_AMOUNTS(&r->text, " reserved %, allocated %, deferred %", f.reserved_bytes, f.allocated_bytes, f.deferred_bytes);
+        strata_text_append(&r->text, "\n  pool %.*s:", SHOWN_LETTERS, strata_group_name(group, name));
+        STRATA_APPEND_AMOUNTS(&r->text, " reserved %, allocated %, deferred %", f.reserved_bytes, f.allocated_bytes,
+                              f.deferred_bytes);
     }
-    if (found > SHOWN_POOLS) strata_text_say(&r->text, "\n  and %u more pools", (unsigned)(found - SHOWN_POOLS));
+    if (found > SHOWN_POOLS) strata_text_append(&r->text, "\n  and %u more pools", (unsigned)(found - SHOWN_POOLS));
 }
 
-static void say_figure(strata_text_t *text, const strata_own_figure_t *figure, const char *before) {
-    strata_text_say(text, "%s%s", before, figure->name);
-    if (strcmp(figure->unit, "bytes") == 0) STRATA_SAY_AMOUNTS(text, " %", figure->value);
-    else strata_text_say(text, " %llu", (unsigned long long)figure->value);
+static void write_figure(strata_text_t *text, const strata_own_figure_t *figure, const char *before) {
+    strata_text_append(text, "%s%s", before, figure->name);
+    if (strcmp(figure->unit, "bytes") == 0) STRATA_APPEND_AMOUNTS(text, " %", figure->value);
+    else strata_text_append(text, " %llu", (unsigned long long)figure->value);
 }
 
 /* Sums the metrics over the layer's instances and keeps the nonzero ones. Idle memory in a stream's own
  * cache is shown with the stream. */
-static uint32_t figures_to_say(const report_t *r, uint32_t number, strata_own_figure_t sums[STRATA_OWN_FIGURES]) {
+static uint32_t figures_to_write(const report_t *r, uint32_t number, strata_own_figure_t sums[STRATA_OWN_FIGURES]) {
     strata_group_t *group = r->refused->stack->group;
     uint32_t count = strata_group_own_figures(group, number, sums), kept = 0;
     for (uint32_t i = 0; i < count; i++) {
@@ -136,27 +138,27 @@ static uint32_t figures_to_say(const report_t *r, uint32_t number, strata_own_fi
 }
 
 /* Writes the layers of the group that received the request. */
-static void say_layers(report_t *r) {
+static void write_layers(report_t *r) {
     const strata_plan_t *plan = r->refused->stack->group->plan;
     uint32_t shown = 0, more = 0;
     for (uint32_t number = 1; number <= plan->count; number++) {
         strata_own_figure_t sums[STRATA_OWN_FIGURES];
-        uint32_t count = figures_to_say(r, number, sums);
+        uint32_t count = figures_to_write(r, number, sums);
         if (count == 0) continue;
         if (shown == SHOWN_LAYERS) {
             more++;
             continue;
         }
         shown++;
-        strata_text_say(&r->text, "\n  layer %s:", plan->nodes[number].name);
-        for (uint32_t i = 0; i < count && i < SHOWN_FIGURES; i++) say_figure(&r->text, &sums[i], i ? ", " : " ");
-        if (count > SHOWN_FIGURES) strata_text_say(&r->text, ", and %u more figures", (unsigned)(count - SHOWN_FIGURES));
+        strata_text_append(&r->text, "\n  layer %s:", plan->nodes[number].name);
+        for (uint32_t i = 0; i < count && i < SHOWN_FIGURES; i++) write_figure(&r->text, &sums[i], i ? ", " : " ");
+        if (count > SHOWN_FIGURES) strata_text_append(&r->text, ", and %u more figures", (unsigned)(count - SHOWN_FIGURES));
     }
-    if (more) strata_text_say(&r->text, "\n  and %u more layers", (unsigned)more);
+    if (more) strata_text_append(&r->text, "\n  and %u more layers", (unsigned)more);
 }
 
 /* Each wait has the unit of its own size. */
-static void say_waits(report_t *r) {
+static void write_waits(report_t *r) {
     const strata_survey_t *survey = &r->facts.survey;
     uint64_t more = survey->awaited_more;
     for (uint32_t i = 0; i < survey->awaited_count; i++) {
@@ -164,32 +166,32 @@ static void say_waits(report_t *r) {
             more += survey->awaited[i].bytes;
             continue;
         }
-        STRATA_SAY_AMOUNTS(&r->text, i ? ", %" : "\n  deferred frees: %", survey->awaited[i].bytes);
-        if (survey->awaited[i].gone) strata_text_say(&r->text, " wait for a stream that was destroyed");
-        else strata_text_say(&r->text, " wait for stream %s", strata_pointer_text(survey->awaited[i].stream).text);
+        STRATA_APPEND_AMOUNTS(&r->text, i ? ", %" : "\n  deferred frees: %", survey->awaited[i].bytes);
+        if (survey->awaited[i].gone) strata_text_append(&r->text, " wait for a stream that was destroyed");
+        else strata_text_append(&r->text, " wait for stream %s", strata_pointer_text(survey->awaited[i].stream).text);
     }
-    if (more) STRATA_SAY_AMOUNTS(&r->text, ", for others %", more);
+    if (more) STRATA_APPEND_AMOUNTS(&r->text, ", for others %", more);
 }
 
-static void say_limbo(report_t *r) {
+static void write_limbo(report_t *r) {
     static const char line[] = "\n  freed and in use by other processes: {limbo} in {limbo_blocks} blocks";
-    if (r->facts.limbo) strata_facts_say(&r->facts, &r->text, line);
+    if (r->facts.limbo) strata_facts_write(&r->facts, &r->text, line);
 }
 
-static void say_owner(report_t *r, const strata_owner_t *owner) {
+static void write_owner(report_t *r, const strata_owner_t *owner) {
     const char *tag = strata_names_text(&r->facade->names, owner->note.tag);
     const char *operator_name = strata_names_text(&r->facade->names, owner->note.operator_name);
-    strata_text_say(&r->text, " in %llu block%s by ", (unsigned long long)owner->blocks, owner->blocks == 1 ? "" : "s");
+    strata_text_append(&r->text, " in %llu block%s by ", (unsigned long long)owner->blocks, owner->blocks == 1 ? "" : "s");
     if (!*tag && !*operator_name) {
-        strata_text_say(&r->text, "an unnamed owner");
+        strata_text_append(&r->text, "an unnamed owner");
         return;
     }
-    strata_text_say(&r->text, "%s%s%s", tag, *tag && *operator_name ? " of " : "", operator_name);
-    strata_text_say(&r->text, owner->note.step == owner->last_step ? " (step %llu)" : " (steps %llu to %llu)",
-                    (unsigned long long)owner->note.step, (unsigned long long)owner->last_step);
+    strata_text_append(&r->text, "%s%s%s", tag, *tag && *operator_name ? " of " : "", operator_name);
+    strata_text_append(&r->text, owner->note.step == owner->last_step ? " (step %llu)" : " (steps %llu to %llu)",
+                       (unsigned long long)owner->note.step, (unsigned long long)owner->last_step);
 }
 
-static void say_owners(report_t *r) {
+static void write_owners(report_t *r) {
     const strata_survey_t *survey = &r->facts.survey;
     uint64_t sizes[SHOWN_OWNERS + 1] = {0}, more = survey->other_owners.bytes;
     uint32_t shown = 0;
@@ -202,20 +204,20 @@ static void say_owners(report_t *r) {
     unsigned unit = strata_amounts_unit(sizes, shown + 1);
     for (uint32_t i = 0; i < shown; i++) {
         strata_amount_print(sizes[i], unit, amount, sizeof amount);
-        strata_text_say(&r->text, "%s%s", i ? "; " : "\n  live blocks: ", amount);
-        say_owner(r, &survey->owners[i]);
+        strata_text_append(&r->text, "%s%s", i ? "; " : "\n  live blocks: ", amount);
+        write_owner(r, &survey->owners[i]);
     }
     strata_amount_print(more, unit, amount, sizeof amount);
-    if (more) strata_text_say(&r->text, "; by other owners %s", amount);
+    if (more) strata_text_append(&r->text, "; by other owners %s", amount);
 }
 
 /* ---- steps that were tried ---- */
 
-static void say_own_steps(report_t *r) {
+static void write_own_steps(report_t *r) {
     const strata_outcome_t *o = r->facts.outcome;
     if (!o->own) return;
-    strata_text_say(&r->text, "\n  tried: %s's own steps", r->refused->stack->group->plan->nodes[o->own->number].name);
-    STRATA_SAY_AMOUNTS(&r->text, "; % went back to the device", o->own_gave);
+    strata_text_append(&r->text, "\n  tried: %s's own steps", r->refused->stack->group->plan->nodes[o->own->number].name);
+    STRATA_APPEND_AMOUNTS(&r->text, "; % went back to the device", o->own_gave);
 }
 
 /* Rounds a time down to three digits; more would add nothing about a wait. */
@@ -225,28 +227,28 @@ static uint64_t in_three_digits(uint64_t time) {
     return time / step * step;
 }
 
-static void say_ladder(report_t *r) {
-    const strata_climbed_t *c = &r->facts.outcome->climbed;
-    say_own_steps(r);
-    if (!c->climbed) {
+static void write_recovery(report_t *r) {
+    const strata_recovery_result_t *c = &r->facts.outcome->recovery;
+    write_own_steps(r);
+    if (!c->ran) {
         bool forbidden = r->refused->flags & (STRATA_NO_RETRY | STRATA_NO_GROW);
         if (!r->facts.outcome->own)
-            strata_text_say(&r->text, "\n  nothing was tried%s", forbidden ? ": the request forbids it" : "");
+            strata_text_append(&r->text, "\n  nothing was tried%s", forbidden ? ": the request forbids it" : "");
         return;
     }
     char took[64];
     strata_print_time(in_three_digits(c->took_ns), took, sizeof took);
-    STRATA_SAY_AMOUNTS(&r->text, "\n  tried: polling reclaimed %, waiting first %, releasing %, callbacks %", c->polled, c->waited,
-                       c->released, c->called_back);
-    strata_text_say(&r->text, "%s%s; it took %s", c->asked_small ? ", smaller growth nothing" : "",
-                    c->slept ? ", waiting for other frees nothing" : "", took);
+    STRATA_APPEND_AMOUNTS(&r->text, "\n  tried: polling reclaimed %, waiting first %, releasing %, callbacks %", c->polled,
+                          c->waited, c->released, c->called_back);
+    strata_text_append(&r->text, "%s%s; it took %s", c->asked_small ? ", smaller growth nothing" : "",
+                       c->slept ? ", waiting for other frees nothing" : "", took);
 }
 
 /* ---- lines by layers ---- */
 
-static void say_told(const strata_telling_t *telling, const char *text) {
+static void write_from_layer(const strata_telling_t *telling, const char *text) {
     report_t *r = telling->context;
-    strata_text_say(&r->text, "%s", text);
+    strata_text_append(&r->text, "%s", text);
 }
 
 static const char *noted(const strata_telling_t *telling, const strata_record_t *record, uint64_t *step) {
@@ -257,7 +259,7 @@ static const char *noted(const strata_telling_t *telling, const strata_record_t 
 }
 
 /* Asks the layers of the group that refused. Instances of device scope exist as long as the group. */
-static void say_by_layers(report_t *r) {
+static void write_by_layers(report_t *r) {
     const strata_group_t *group = r->refused->stack->group;
     for (uint32_t n = 1; n <= group->plan->count; n++) {
         strata_layer_t *layer = group->shared[n];
@@ -265,7 +267,7 @@ static void say_by_layers(report_t *r) {
         strata_telling_t telling = {.struct_size = sizeof telling,
                                     .size = r->event->size,
                                     .layer = group->plan->nodes[n].name,
-                                    .say = say_told,
+                                    .say = write_from_layer,
                                     .noted = noted,
                                     .context = r};
         strata_notice_t notice = {.struct_size = sizeof notice, .kind = STRATA_NOTICE_REPORT, .telling = &telling};
@@ -282,14 +284,14 @@ void strata_report_write(strata_facade_t *facade, const strata_refused_t *refuse
                        .event = event};
     strata_facts_gather(facade, refused, event, &report.facts);
     event->cause = report.cause = strata_cause_find(&report.facts);
-    say_cause(&report);
-    say_totals(&report);
-    say_stacks(&report);
-    say_pools(&report);
-    say_layers(&report);
-    say_waits(&report);
-    say_limbo(&report);
-    say_owners(&report);
-    say_ladder(&report);
-    say_by_layers(&report);
+    write_cause(&report);
+    write_totals(&report);
+    write_stacks(&report);
+    write_pools(&report);
+    write_layers(&report);
+    write_waits(&report);
+    write_limbo(&report);
+    write_owners(&report);
+    write_recovery(&report);
+    write_by_layers(&report);
 }

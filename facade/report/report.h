@@ -27,7 +27,7 @@ uint64_t strata_facade_ask_callbacks(void *context, strata_place_t place, size_t
 
 /* Writes the context, as in "out of memory in gpu:0 on stream 0x7f00 in pool weights for conv1.weight of
  * conv1 in step 3". */
-void strata_report_say_where(const strata_refused_t *refused, strata_text_t *text);
+void strata_report_write_context(const strata_refused_t *refused, strata_text_t *text);
 /* Writes the report and sets event->cause. Takes every lock of the domain; makes no device call. */
 void strata_report_write(strata_facade_t *facade, const strata_refused_t *refused, strata_out_of_memory_t *event, char *text,
                          size_t capacity);

@@ -35,13 +35,13 @@ static const strata_direct_t never = {.allocate = never_allocate, .free = never_
 
 /* ---- the value ---- */
 
-strata_status_t strata_allocator_get(strata_t handle, strata_place_t place, strata_stream_t stream, uint64_t said,
+strata_status_t strata_allocator_get(strata_t handle, strata_place_t place, strata_stream_t stream, uint64_t named_pool,
                                      strata_allocator_t *allocator) {
     STRATA_REFUSE_NULL(allocator);
     strata_facade_t *facade = strata_facade_of(handle);
     if (!facade) return strata_last_error()->status;
     strata_stack_t *stack;
-    strata_status_t status = strata_request_enter(facade, place, stream, said, &stack);
+    strata_status_t status = strata_request_enter(facade, place, stream, named_pool, &stack);
     if (status != STRATA_OK) return status;
     if (facade->stream_ids || facade->flags & STRATA_OPEN_CHECK_CAPTURES) atomic_store(&stack->direct, &never);
     *allocator = (strata_allocator_t){.stack = strata_stack_handle_of(stack), .stream = stack->ownerless ? stream : stack->stream};

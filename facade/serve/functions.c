@@ -24,13 +24,13 @@ static void *serve(const entry_t *entry, size_t size) {
     strata_block_t block;
     if (size == 0) return NULL;
     if (strata_allocator_allocate(entry->allocator, size, &block) == STRATA_OK) return block.ptr;
-    strata_log_tell(STRATA_LOG_WARNING, strata_last_error()->text);
+    strata_log_report(STRATA_LOG_WARNING, strata_last_error()->text);
     return NULL;
 }
 
 static void give(const entry_t *entry, void *address) {
     if (address && strata_free_pointer(entry->facade, address) != STRATA_OK)
-        strata_log_tell(STRATA_LOG_WARNING, strata_last_error()->text);
+        strata_log_report(STRATA_LOG_WARNING, strata_last_error()->text);
 }
 
 /* The numbers are octal. */

@@ -22,28 +22,28 @@
 
 /* ---- the stack ---- */
 
-static strata_status_t find_handle(strata_facade_t *facade, strata_place_t place, strata_stream_t stream, uint64_t said,
+static strata_status_t find_handle(strata_facade_t *facade, strata_place_t place, strata_stream_t stream, uint64_t named_pool,
                                    strata_stack_handle_t *handle) {
     uint64_t pool;
     (void)strata_threads_self();
-    strata_status_t status = strata_facade_pool(facade, place, said, &pool);
+    strata_status_t status = strata_facade_pool(facade, place, named_pool, &pool);
     if (status == STRATA_OK) status = strata_stream_ids_check(facade, place, stream, STRATA_STREAM_USED);
-    if (status == STRATA_OK) status = strata_facade_route(facade, place, stream, said, &pool);
+    if (status == STRATA_OK) status = strata_facade_route(facade, place, stream, named_pool, &pool);
     return status == STRATA_OK ? strata_facade_stack_handle(facade, place, pool, stream, handle) : status;
 }
 
 /* Enters the stack, which keeps it from ending. The thread's cache remembers it, unless every call must
  * be checked, belongs to an operator, or names its pool. If another thread forgets the stream now, the
  * stack is created again. */
-strata_status_t strata_request_enter(strata_facade_t *facade, strata_place_t place, strata_stream_t stream, uint64_t said,
+strata_status_t strata_request_enter(strata_facade_t *facade, strata_place_t place, strata_stream_t stream, uint64_t named_pool,
                                      strata_stack_t **stack) {
     strata_stack_handle_t handle;
     do {
-        strata_status_t status = find_handle(facade, place, stream, said, &handle);
+        strata_status_t status = find_handle(facade, place, stream, named_pool, &handle);
         if (status != STRATA_OK) return status;
     } while ((*stack = strata_stack_enter(handle)) == NULL);
     bool checked = facade->stream_ids || facade->flags & STRATA_OPEN_CHECK_CAPTURES;
-    if (said != 0 || checked || strata_annotation(facade)) return STRATA_OK;
+    if (named_pool != 0 || checked || strata_annotation(facade)) return STRATA_OK;
     *strata_lookup_way(place,
                        stream) = (strata_lookup_t){.facade = facade->handle, .stream = stream, .handle = handle, .place = place};
     return STRATA_OK;
@@ -137,7 +137,7 @@ static strata_status_t serve_on(strata_facade_t *facade, strata_stack_t *stack, 
     bool may_be_captured = stack->ownerless && stream && strata_graphs_open(stack->domain);
     strata_status_t status = may_be_captured ? strata_graphs_capturing(stack->domain, stream, &graph) : STRATA_OK;
     if (status != STRATA_OK) return status;
-    strata_above_look(stack->domain);
+    strata_over_limit_check(stack->domain);
     uint64_t reserved = strata_domain_reserved(stack->domain);
     strata_outcome_t outcome;
     strata_request_t request = {.struct_size = sizeof request,
@@ -192,8 +192,8 @@ strata_status_t strata_allocate_with(strata_t handle, strata_place_t place, stra
     return status;
 }
 
-strata_status_t strata_allocate_long_way(strata_t facade, strata_place_t place, strata_stream_t stream, size_t size,
-                                         strata_block_t *block) {
+strata_status_t strata_allocate_slow(strata_t facade, strata_place_t place, strata_stream_t stream, size_t size,
+                                     strata_block_t *block) {
     strata_allocate_options_t options = {.struct_size = sizeof options, .size = size};
     if (!block) return strata_fail(STRATA_E_INVALID, 0, "strata_allocate: `block` is NULL");
     return strata_allocate_with(facade, place, stream, &options, block);

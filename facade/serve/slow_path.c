@@ -59,7 +59,7 @@ static strata_status_t finish_free(strata_call_t *call, strata_record_t *record,
     if (status != STRATA_OK) strata_record_quarantine(call, record);
     else if (on_stream) strata_record_free_on(call, record, stream);
     else strata_record_free(call, record);
-    strata_above_look(domain);
+    strata_over_limit_check(domain);
     strata_log_flush();
     return STRATA_OK;
 }
@@ -68,7 +68,7 @@ static strata_stream_t owner_of(const strata_stack_t *stack) {
     return stack->ownerless || stack->forgotten.orphan ? NULL : stack->stream;
 }
 
-strata_status_t strata_free_long_way(strata_t handle, strata_ref_t ref) {
+strata_status_t strata_free_slow(strata_t handle, strata_ref_t ref) {
     strata_call_t call;
     strata_record_t *record;
     strata_status_t status = strata_facade_find(handle, ref, &call, &record);
@@ -76,13 +76,13 @@ strata_status_t strata_free_long_way(strata_t handle, strata_ref_t ref) {
 }
 
 /* Without this check, a call with a recycled handle would be taken for one with the old stream. */
-static strata_status_t check_stream(strata_t handle, strata_ref_t ref, strata_stream_t stream, strata_stream_said_t said) {
+static strata_status_t check_stream(strata_t handle, strata_ref_t ref, strata_stream_t stream, strata_stream_effect_t effect) {
     strata_facade_t *facade = strata_facade_of(handle);
     if (!facade) return strata_last_error()->status;
     if (!facade->stream_ids) return STRATA_OK;
     strata_ref_info_t info;
     strata_ref_info_of(ref, &info);
-    return info.live && info.facade == handle ? strata_stream_ids_check(facade, info.place, stream, said) : STRATA_OK;
+    return info.live && info.facade == handle ? strata_stream_ids_check(facade, info.place, stream, effect) : STRATA_OK;
 }
 
 static bool is_owner(const strata_stack_t *stack, strata_stream_t stream) {
@@ -162,7 +162,7 @@ static strata_status_t find_pointer(strata_t handle, const void *ptr, strata_cal
     return strata_diagnose_pointer(facade, ptr, "begins there");
 }
 
-strata_status_t strata_free_pointer_long_way(strata_t handle, void *ptr) {
+strata_status_t strata_free_pointer_slow(strata_t handle, void *ptr) {
     strata_call_t call;
     strata_record_t *record;
     strata_status_t status = find_pointer(handle, ptr, &call, &record);

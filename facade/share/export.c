@@ -73,7 +73,7 @@ strata_status_t strata_export(strata_t handle, strata_ref_t ref, strata_shared_t
 
 /* ---- input from outside ---- */
 
-enum { MOST_BITS = 47 }; /* log2 of bytes; no process has more address space */
+enum { MAX_BITS = 47 }; /* log2 of bytes; no process has more address space */
 
 static strata_status_t cannot_be(const char *what) { return strata_fail(STRATA_E_FORMAT, 0, "shared memory: %s", what); }
 
@@ -82,10 +82,10 @@ strata_status_t strata_shared_check(const strata_shared_t *shared) {
     if (shared->count == 0 || shared->count > STRATA_SHARE_SEGMENTS) return cannot_be("it has no segments, or too many");
     for (uint32_t i = 0; i < shared->count; i++) {
         last = shared->segments[i].size;
-        if (last == 0 || last >> MOST_BITS) return cannot_be("a segment has an impossible size");
+        if (last == 0 || last >> MAX_BITS) return cannot_be("a segment has an impossible size");
         sum += last;
     }
-    if (sum >> MOST_BITS) return cannot_be("its segments exceed any address space");
+    if (sum >> MAX_BITS) return cannot_be("its segments exceed any address space");
     if (shared->offset >= shared->segments[0].size) return cannot_be("it does not begin in its first segment");
     if (shared->size == 0 || shared->size > sum - shared->offset) return cannot_be("it does not fit into its segments");
     if (shared->count > 1 && shared->offset + shared->size <= sum - last) return cannot_be("it does not reach its last segment");

@@ -34,7 +34,7 @@ static strata_status_t open_place(strata_facade_t *facade, uint32_t device, uint
     uint32_t bit = UINT32_C(1) << peer;
     strata_domain_t *domain = atomic_load(&facade->domains[STRATA_PLACE_GPU][device]);
     if (!domain) {
-        facade->said[STRATA_PLACE_GPU][device].peers |= bit;
+        facade->settings[STRATA_PLACE_GPU][device].peers |= bit;
         return STRATA_OK;
     }
     uint32_t before = atomic_fetch_or(&domain->peers, bit);

@@ -3,12 +3,12 @@
 #include "platform/arguments.h"
 #include "platform/text/pointer.h"
 
-enum { MOST = STRATA_SHARE_SEGMENTS };
+enum { LIMIT = STRATA_SHARE_SEGMENTS };
 
 strata_status_t strata_register(strata_t handle, strata_ref_t ref, strata_registration_t *registration) {
     STRATA_REFUSE_NULL(registration);
     strata_share_block_t block;
-    strata_status_t status = strata_share_hold(handle, ref, STRATA_HOLD_REGISTERED, "strata_register", MOST, &block);
+    strata_status_t status = strata_share_hold(handle, ref, STRATA_HOLD_REGISTERED, "strata_register", LIMIT, &block);
     if (status != STRATA_OK) return status;
     const strata_held_t *last = &block.held[block.count - 1];
     *registration = (strata_registration_t){.ptr = (void *)(uintptr_t)block.address,

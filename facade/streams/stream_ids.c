@@ -43,10 +43,10 @@ static void note(strata_stream_ids_t *ids, const known_stream_t *stream) {
     else ids->known[ids->next++ % STREAMS_KNOWN] = *stream;
 }
 
-static bool is_another(strata_stream_ids_t *ids, const known_stream_t *stream, strata_stream_said_t said) {
+static bool is_another(strata_stream_ids_t *ids, const known_stream_t *stream, strata_stream_effect_t effect) {
     const known_stream_t *known = find(ids, stream->place, stream->stream);
     if (known) return known->id != stream->id;
-    if (said == STRATA_STREAM_USED) note(ids, stream);
+    if (effect == STRATA_STREAM_USED) note(ids, stream);
     return false;
 }
 
@@ -75,7 +75,7 @@ static strata_stream_t key_of(const strata_domain_t *domain, strata_stream_t str
 }
 
 strata_status_t strata_stream_ids_check(strata_facade_t *facade, strata_place_t place, strata_stream_t stream,
-                                        strata_stream_said_t said) {
+                                        strata_stream_effect_t effect) {
     strata_domain_t *domain;
     if (!facade->stream_ids) return STRATA_OK;
     strata_status_t status = strata_facade_domain(facade, place, &domain);
@@ -83,9 +83,9 @@ strata_status_t strata_stream_ids_check(strata_facade_t *facade, strata_place_t 
     known_stream_t now = {.stream = key_of(domain, stream), .place = place};
     if (!now.stream || !domain->device->capabilities.stream_ids) return STRATA_OK;
     status = ask(domain, now.stream, &now.id);
-    if (status != STRATA_OK) return status == STRATA_E_UNKNOWN_STREAM && said == STRATA_STREAM_USED ? status : STRATA_OK;
+    if (status != STRATA_OK) return status == STRATA_E_UNKNOWN_STREAM && effect == STRATA_STREAM_USED ? status : STRATA_OK;
     strata_lock(&facade->lock);
-    bool another = is_another(facade->stream_ids, &now, said);
+    bool another = is_another(facade->stream_ids, &now, effect);
     strata_unlock(&facade->lock);
     return another ? strata_diagnose_stream(facade, domain, now.stream) : STRATA_OK;
 }

@@ -7,10 +7,10 @@
 #include "facade/registry/facade.h"
 
 /* The effect of a call on the stream that it names. */
-typedef enum strata_stream_said {
+typedef enum strata_stream_effect {
     STRATA_STREAM_USED, /* the place records the stream */
     STRATA_STREAM_NAMED /* nothing is recorded */
-} strata_stream_said_t;
+} strata_stream_effect_t;
 
 /* Creates the table if the facade has the flag; an existing one is kept with its contents. Returns
  * E_HOST_MEMORY if out of memory. */
@@ -20,7 +20,7 @@ void strata_stream_ids_end(strata_facade_t *facade);
  * STRATA_STREAM_USED, also if it no longer names any. Calls are not refused if the driver has no ids.
  * Call it with no lock held. */
 strata_status_t strata_stream_ids_check(strata_facade_t *facade, strata_place_t place, strata_stream_t stream,
-                                        strata_stream_said_t said);
+                                        strata_stream_effect_t effect);
 void strata_stream_ids_forget(strata_facade_t *facade, strata_place_t place, strata_stream_t stream);
 
 #endif

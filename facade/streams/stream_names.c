@@ -8,13 +8,13 @@
 #include "platform/text/pointer.h"
 #include "trace/stream_names.h"
 
-enum { NAMES_MOST = 4096, ROOM_FIRST = 16 };
+enum { NAMES_MAX = 4096, ROOM_FIRST = 16 };
 
 /* Call it while building. */
 static strata_status_t make_room(strata_facade_t *facade) {
     if (facade->named_stream_count < facade->named_stream_room) return STRATA_OK;
-    if (facade->named_stream_count == NAMES_MOST)
-        return strata_fail(STRATA_E_LIMIT, 0, "%d streams have names, the maximum", NAMES_MOST);
+    if (facade->named_stream_count == NAMES_MAX)
+        return strata_fail(STRATA_E_LIMIT, 0, "%d streams have names, the maximum", NAMES_MAX);
     uint32_t room = facade->named_stream_room ? 2 * facade->named_stream_room : ROOM_FIRST;
     strata_named_stream_t *larger = strata_host_new(room, sizeof *larger);
     if (!larger) return STRATA_E_HOST_MEMORY;

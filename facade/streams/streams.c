@@ -2,8 +2,8 @@
 #include "allocation/domain/layer.h"
 #include "allocation/report/log.h"
 #include "allocation/stack/threads.h"
-#include "facade/streams/stream_ids.h"
 #include "facade/streams/notify.h"
+#include "facade/streams/stream_ids.h"
 #include "platform/arguments.h"
 #include "platform/host/host_memory.h"
 #include "platform/place.h"
@@ -30,7 +30,7 @@ strata_status_t strata_stream_forget(strata_t handle, strata_place_t place, stra
     strata_stream_t key = strata_facade_stream_key(domain, stream);
     if (is_default(domain, stream))
         return strata_fail(STRATA_E_INVALID, 0, "a default stream cannot be forgotten, because it is never destroyed");
-    strata_domain_forget_stream(domain, owned ? key : stream);
+    strata_domain_orphan_stream(domain, owned ? key : stream);
     strata_facade_forget_name(strata_facade_of(handle), place, key);
     strata_stream_ids_forget(strata_facade_of(handle), place, owned ? key : stream);
     strata_log_flush();
@@ -88,9 +88,9 @@ strata_status_t strata_stream_destroy(strata_t handle, strata_place_t place, str
 strata_status_t strata_stream_synchronize(strata_t handle, strata_place_t place, strata_stream_t stream) {
     strata_domain_t *domain;
     strata_status_t status = domain_of(handle, place, &domain);
-    if (status == STRATA_OK) status = strata_device_stream_synchronise(domain->device, strata_told_stream(domain, stream));
+    if (status == STRATA_OK) status = strata_device_stream_synchronise(domain->device, strata_notify_stream(domain, stream));
     if (status != STRATA_OK) return status;
-    strata_told_sync(domain, stream);
+    strata_notify_sync(domain, stream);
     return STRATA_OK;
 }
 
@@ -98,7 +98,7 @@ strata_status_t strata_stream_work(strata_t handle, strata_place_t place, strata
                                    const strata_ref_t *refs, size_t count) {
     STRATA_REFUSE_NULL_ARRAY(refs, count);
     strata_domain_t *domain;
-    strata_status_t status = strata_told_domain(handle, place, stream, &domain);
+    strata_status_t status = strata_notify_domain(handle, place, stream, &domain);
     if (status != STRATA_OK) return status;
     strata_access_t *accesses = count ? strata_host_new(count, sizeof *accesses) : NULL;
     if (count && !accesses) return STRATA_E_HOST_MEMORY;
@@ -111,9 +111,9 @@ strata_status_t strata_stream_work(strata_t handle, strata_place_t place, strata
         (void)strata_call_unlock(&call);
     }
     if (status == STRATA_OK)
-        status = strata_device_work(domain->device, strata_told_stream(domain, stream), duration_ns, accesses, count);
+        status = strata_device_work(domain->device, strata_notify_stream(domain, stream), duration_ns, accesses, count);
     strata_host_delete(accesses);
     if (status != STRATA_OK) return status;
-    strata_told_work(handle, domain, stream, duration_ns, refs, count);
+    strata_notify_work(handle, domain, stream, duration_ns, refs, count);
     return STRATA_OK;
 }

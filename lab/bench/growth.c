@@ -17,7 +17,7 @@
 #include "platform/clock.h"
 #include "platform/sim/sim.h"
 
-enum { MOST = 100000 };
+enum { LIMIT = 100000 };
 #define CHUNK (UINT64_C(20) << 20)
 
 static strata_t facade;
@@ -196,7 +196,7 @@ int main(int argc, char **argv) {
     const struct step *step = step_of(argv[1]);
     bool json = argc == 5 && strcmp(argv[4], "--json") == 0;
     number = argc >= 4 ? atoi(argv[3]) : 0;
-    if (!step || number < 1 || number > MOST || (argc != 4 && !json)) return usage();
+    if (!step || number < 1 || number > LIMIT || (argc != 4 && !json)) return usage();
     request = (strata_config_request_t){.preset = argv[2], .devices = "sim"};
     refs = memory_of(sizeof *refs);
     streams = memory_of(sizeof *streams);

@@ -54,7 +54,7 @@ static void close_server(server_t *server) {
 
 static void let_pass(server_t *server, uint64_t ns) {
     uint64_t until = strata_sim_now(server->world) + ns, due;
-    while ((due = strata_facade_look_for_idleness(server->facade)) <= until) strata_sim_advance_to(server->world, due);
+    while ((due = strata_facade_check_idle(server->facade)) <= until) strata_sim_advance_to(server->world, due);
     strata_sim_advance_to(server->world, until);
 }
 

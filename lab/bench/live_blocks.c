@@ -18,7 +18,7 @@
 #include "lab/bench/turnover.h"
 #include "platform/clock.h"
 
-enum { RUNS = 9, PAIRS = 200000, TURNS = 4000, TURN_PAIRS = 400, MANY = 1000000, MOST_LIVE = 1 << 22 };
+enum { RUNS = 9, PAIRS = 200000, TURNS = 4000, TURN_PAIRS = 400, MANY = 1000000, MAX_LIVE = 1 << 22 };
 
 static strata_t facade;
 static strata_place_t gpu;
@@ -123,23 +123,23 @@ static double part_of(double *runs, int count, int part) {
     return runs[count / part];
 }
 
-enum { SERVED, BARE, CONTENDERS };
+enum { SERVED, BARE, CANDIDATES };
 
 /* The two alternate, so that both run under the same load. */
-static void compare(int live, figures_t figures[CONTENDERS]) {
-    static double runs[CONTENDERS][RUNS], turns[CONTENDERS][TURNS];
-    blocks_t contenders[CONTENDERS] = {fill(live), fill_bare(live)};
-    for (int i = 0; i < CONTENDERS; i++) contenders[i].turn_over(&contenders[i], 2 * PAIRS + 2 * live);
+static void compare(int live, figures_t figures[CANDIDATES]) {
+    static double runs[CANDIDATES][RUNS], turns[CANDIDATES][TURNS];
+    blocks_t candidates[CANDIDATES] = {fill(live), fill_bare(live)};
+    for (int i = 0; i < CANDIDATES; i++) candidates[i].turn_over(&candidates[i], 2 * PAIRS + 2 * live);
     for (int run = 0; run < RUNS; run++)
-        for (int i = 0; i < CONTENDERS; i++) {
-            contenders[i].turn_over(&contenders[i], 2 * PAIRS); /* refills the CPU caches with its data */
-            runs[i][run] = measure(&contenders[i], PAIRS);
+        for (int i = 0; i < CANDIDATES; i++) {
+            candidates[i].turn_over(&candidates[i], 2 * PAIRS); /* refills the CPU caches with its data */
+            runs[i][run] = measure(&candidates[i], PAIRS);
         }
-    for (int i = 0; i < CONTENDERS; i++) {
-        contenders[i].turn_over(&contenders[i], 2 * PAIRS);
-        for (int turn = 0; turn < TURNS; turn++) turns[i][turn] = measure(&contenders[i], TURN_PAIRS);
+    for (int i = 0; i < CANDIDATES; i++) {
+        candidates[i].turn_over(&candidates[i], 2 * PAIRS);
+        for (int turn = 0; turn < TURNS; turn++) turns[i][turn] = measure(&candidates[i], TURN_PAIRS);
         figures[i] = (figures_t){.median = part_of(runs[i], RUNS, 2), .quick = part_of(turns[i], TURNS, 4)};
-        empty(&contenders[i]);
+        empty(&candidates[i]);
     }
 }
 
@@ -157,7 +157,7 @@ typedef struct arguments {
 static int number_of(const char *text) {
     char *end;
     long number = strtol(text, &end, 10);
-    return *text && !*end && number > 0 && number <= MOST_LIVE ? (int)number : 0;
+    return *text && !*end && number > 0 && number <= MAX_LIVE ? (int)number : 0;
 }
 
 static bool read_arguments(int argc, char **argv, arguments_t *arguments) {
@@ -194,7 +194,7 @@ int main(int argc, char **argv) {
     static const int lives[] = {100, 100000, MANY};
     printf(arguments.json ? "{\"strategy\":\"%s\"" : "%s, nanoseconds per pair: median (fastest quarter)\n", arguments.strategy);
     for (size_t i = 0; i < sizeof lives / sizeof *lives; i++) {
-        figures_t told[CONTENDERS];
+        figures_t told[CANDIDATES];
         compare(lives[i], told);
         tell(&arguments, lives[i], &told[SERVED], "live");
         tell(&arguments, lives[i], &told[BARE], "bare");

@@ -14,7 +14,7 @@
 #include "lab/replay/compare/compare.h"
 #include "platform/clock.h"
 
-enum { RUNS = 5, SIZES = 60, DEPTH = 4000, TURN = 8, CONTENDERS = 4, MANY_STREAMS = 4 };
+enum { RUNS = 5, SIZES = 60, DEPTH = 4000, TURN = 8, CANDIDATES = 4, MANY_STREAMS = 4 };
 
 typedef struct program {
     strata_trace_writer_t *writer;
@@ -56,7 +56,7 @@ static void write_trace(const char *path, uint64_t rows, uint64_t streams) {
 /* ---- the measurements, in seconds ---- */
 
 static strata_strategy_t *strategy;
-static strata_contender_t contenders[CONTENDERS];
+static strata_candidate_t candidates[CANDIDATES];
 
 static double since(uint64_t began) { return (double)(strata_real_now() - began) / 1e9; }
 
@@ -74,7 +74,7 @@ static double take_all(const char *path) {
     strata_trace_t *trace;
     static strata_run_result_t result;
     strata_comparison_t comparison = {
-        .contenders = contenders, .contender_count = 1, .timeline = {.lag_ns = 5000000}, .repeat = 1, .threads = 1};
+        .candidates = candidates, .candidate_count = 1, .timeline = {.lag_ns = 5000000}, .repeat = 1, .threads = 1};
     uint64_t began = strata_real_now();
     must(strata_trace_feed_begin(path, &feed));
     must(strata_compare_feed(&comparison, feed, &trace, &result));
@@ -93,10 +93,10 @@ static double take_inflate(const char *path) {
 }
 
 static double compare_with(const char *path, uint32_t threads) {
-    static strata_run_result_t results[CONTENDERS];
+    static strata_run_result_t results[CANDIDATES];
     strata_trace_t *trace;
     strata_comparison_t comparison = {
-        .contenders = contenders, .contender_count = CONTENDERS, .timeline = {.lag_ns = 5000000}, .repeat = 1, .threads = threads};
+        .candidates = candidates, .candidate_count = CANDIDATES, .timeline = {.lag_ns = 5000000}, .repeat = 1, .threads = threads};
     must(strata_trace_load(path, &trace));
     uint64_t began = strata_real_now();
     must(strata_compare(&comparison, trace, results));
@@ -106,7 +106,7 @@ static double compare_with(const char *path, uint32_t threads) {
 }
 
 static double take_one_thread(const char *path) { return compare_with(path, 1); }
-static double take_threads(const char *path) { return compare_with(path, CONTENDERS); }
+static double take_threads(const char *path) { return compare_with(path, CANDIDATES); }
 
 static int by_value(const void *a, const void *b) {
     double x = *(const double *)a, y = *(const double *)b;
@@ -145,8 +145,8 @@ static void prepare(uint64_t rows) {
     snprintf(four, sizeof four, "%s/four.csv", folder);
     snprintf(packed, sizeof packed, "%s/one.csv.gz", folder);
     must(strata_config_load(&request, &strategy));
-    for (size_t i = 0; i < CONTENDERS; i++)
-        contenders[i] = (strata_contender_t){.label = "strata",
+    for (size_t i = 0; i < CANDIDATES; i++)
+        candidates[i] = (strata_candidate_t){.label = "strata",
                                              .strategy = strategy,
                                              .target = {.profile = strata_sim_profile("h100"), .capacity = STRATA_SIM_UNLIMITED}};
     write_trace(one, rows, 1);

@@ -10,7 +10,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-enum { TURNOVER_OCTAVES = 17, TURNOVER_LEAST_BITS = 9, TURNOVER_STEP_BITS = 10, TURNOVER_SCALE_BITS = 30 };
+enum { TURNOVER_OCTAVES = 17, TURNOVER_MIN_BITS = 9, TURNOVER_STEP_BITS = 10, TURNOVER_SCALE_BITS = 30 };
 
 /* factors[i] is for step i of an octave: 2^(i / steps), in 2^-SCALE_BITS. */
 typedef struct turnover {
@@ -36,7 +36,7 @@ static inline uint64_t turnover_draw(turnover_t *turnover) {
 static inline size_t turnover_size(const turnover_t *turnover, uint64_t drawn) {
     uint32_t exponent = (uint32_t)(drawn & 0xffff) * TURNOVER_OCTAVES;
     uint64_t factor = turnover->factors[(exponent & 0xffff) >> (16 - TURNOVER_STEP_BITS)];
-    return factor << (exponent >> 16) >> (TURNOVER_SCALE_BITS - TURNOVER_LEAST_BITS);
+    return factor << (exponent >> 16) >> (TURNOVER_SCALE_BITS - TURNOVER_MIN_BITS);
 }
 
 static inline size_t turnover_victim(uint64_t drawn, int live) { return (size_t)((drawn >> 32) * (uint64_t)live >> 32); }

@@ -170,8 +170,8 @@ static void random_program(const subject_t *subject) {
 
 /* Serves as many blocks as a program that runs for long, in one cache. */
 static void thousands_of_blocks_come_and_go(const subject_t *subject) {
-    enum { MOST_LIVE = 1000, SERVED = STRIDE > 1 ? 400 : 4000 };
-    static strata_block_t live[MOST_LIVE];
+    enum { MAX_LIVE = 1000, SERVED = STRIDE > 1 ? 400 : 4000 };
+    static strata_block_t live[MAX_LIVE];
     rig_t rig;
     subject_open(subject, 0, &rig);
     strata_stream_t stream = rig_stream(&rig);
@@ -179,7 +179,7 @@ static void thousands_of_blocks_come_and_go(const subject_t *subject) {
     uint32_t count = 0;
     for (uint32_t served = 0; served < SERVED && !strata_test_has_failed();) {
         uint64_t dice = conform_draw(&random);
-        if (count < MOST_LIVE && dice % 100 < 60) {
+        if (count < MAX_LIVE && dice % 100 < 60) {
             live[count] = rig_allocate(&rig, stream, 1 + dice * 7919 % 65536);
             count++;
             served++;

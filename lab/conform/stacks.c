@@ -8,14 +8,14 @@
 #include "lab/conform/checks.h"
 #include "strategy/plan/legal.h"
 
-enum { TRIES = 4000, DEEPEST = 2, BRANCHES_MOST = 3, CHAIN = 6, OPTION_BYTES = 4096, WORD = 64 };
+enum { TRIES = 4000, DEEPEST = 2, BRANCHES_MAX = 3, CHAIN = 6, OPTION_BYTES = 4096, WORD = 64 };
 #define SHORT_TIMEOUT "5ms" /* the longest timeout that is drawn */
 
 /* A chain of layers; the last is a source, or a router with chains below it. */
 typedef struct chain {
     const strata_layer_type_t *layers[CHAIN + 1];
     uint32_t count;
-    uint32_t branches[BRANCHES_MOST];
+    uint32_t branches[BRANCHES_MAX];
     uint32_t branch_count;
     bool any_memory; /* a layer above allows other kinds of memory */
 } chain_t;
@@ -84,7 +84,7 @@ static uint32_t draw_chain(drawing_t *d, uint32_t depth, uint32_t above, bool an
     const strata_layer_type_t *end = ends ? d->with : of_handles(chain) ? strata_layer_find("vmm") : draw_layer(d, true, routes);
     add(d, chain, end);
     if (end->role != STRATA_ROUTER) return number;
-    uint32_t branches = 2 + (uint32_t)draw(d, BRANCHES_MOST - 1);
+    uint32_t branches = 2 + (uint32_t)draw(d, BRANCHES_MAX - 1);
     for (uint32_t i = 0; i < chain->count; i++) any_memory |= (chain->layers[i]->gives & STRATA_TRAIT_ANY_MEMORY) != 0;
     for (uint32_t b = 0; b < branches; b++) chain->branches[b] = draw_chain(d, depth + 1, above + chain->count, any_memory);
     chain->branch_count = branches;

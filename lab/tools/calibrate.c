@@ -48,7 +48,7 @@ typedef struct outputs {
 static int open_outputs(const arguments_t *arguments, const char *path, outputs_t *outputs) {
     strata_status_t status = strata_marked_open(path, "-o", MARK, &outputs->profile);
     if (status == STRATA_OK && arguments->rows) status = strata_marked_open(arguments->rows, "--csv", MARK, &outputs->rows);
-    return status == STRATA_E_INVALID ? strata_tell_failure() : strata_tell_written(status);
+    return status == STRATA_E_INVALID ? strata_print_failure() : strata_check_written(status);
 }
 
 static int write_outputs(const strata_measure_t *measure, const char *path, strata_fitted_t *fitted, outputs_t *outputs) {
@@ -57,11 +57,11 @@ static int write_outputs(const strata_measure_t *measure, const char *path, stra
     if (strcmp(path, "-") != 0) strata_config_short_name(path, name, sizeof name);
     strata_profile_name(name, fitted->profile.name);
     print_profile(measure, fitted, outputs->profile);
-    int status = strata_tell_written(strata_output_finish(outputs->profile));
+    int status = strata_check_written(strata_output_finish(outputs->profile));
     outputs->profile = NULL;
     if (status != STRATA_EXIT_DONE || !outputs->rows) return status;
     strata_measure_print(measure, outputs->rows);
-    status = strata_tell_written(strata_output_finish(outputs->rows));
+    status = strata_check_written(strata_output_finish(outputs->rows));
     outputs->rows = NULL;
     return status;
 }
@@ -71,8 +71,8 @@ static int calibrate(const arguments_t *arguments, strata_measure_t *measure) {
     outputs_t outputs = {NULL, NULL};
     strata_fitted_t *fitted = strata_host_new(1, sizeof *fitted);
     measure->repeats = arguments->repeats;
-    int status = fitted ? open_outputs(arguments, path, &outputs) : strata_tell_failure();
-    if (status == STRATA_EXIT_DONE && strata_measure_all(measure) != STRATA_OK) status = strata_tell_failure();
+    int status = fitted ? open_outputs(arguments, path, &outputs) : strata_print_failure();
+    if (status == STRATA_EXIT_DONE && strata_measure_all(measure) != STRATA_OK) status = strata_print_failure();
     if (status == STRATA_EXIT_DONE) status = write_outputs(measure, path, fitted, &outputs);
     strata_output_abandon(outputs.profile);
     strata_output_abandon(outputs.rows);
@@ -100,16 +100,16 @@ static int run_calibrate(const strata_command_t *self, int argc, char **argv) {
     int words;
     int status = strata_options_read(self, &arguments, argc, argv, &words);
     if (status != STRATA_EXIT_DONE) return status;
-    if (words > 0) return strata_wrong_usage(self, "takes only options; to write to a file, use -o %.60s", argv[0]);
+    if (words > 0) return strata_usage_error(self, "takes only options; to write to a file, use -o %.60s", argv[0]);
     if (arguments.profile && strcmp(arguments.profile, "-") != 0 && !is_profile_name(arguments.profile))
-        return strata_wrong_usage(self, "-o %.60s: the name of a profile must end in .yaml", arguments.profile);
-    if (arguments.markdown) return strata_tell_written(strata_profile_page(stdout));
+        return strata_usage_error(self, "-o %.60s: the name of a profile must end in .yaml", arguments.profile);
+    if (arguments.markdown) return strata_check_written(strata_profile_page(stdout));
     strata_machine_t machine = {0};
     strata_arena_t *memory = strata_arena_new();
     strata_measure_t *measure = strata_host_new(1, sizeof *measure);
     strata_status_t opened = memory && measure ? open_device(arguments.device, memory, &machine) : STRATA_E_HOST_MEMORY;
     if (opened == STRATA_OK) measure->device = machine.devices[0];
-    status = opened == STRATA_OK ? calibrate(&arguments, measure) : strata_tell_failure();
+    status = opened == STRATA_OK ? calibrate(&arguments, measure) : strata_print_failure();
     strata_machine_close(&machine);
     strata_host_delete(measure);
     strata_arena_delete(memory);
@@ -123,7 +123,7 @@ static const strata_option_t options[] = {
      "file for the samples: a row for each call and size, with the median, minimum and maximum of the repeats"},
     {"--device", "DEVICE", STRATA_ONCE, strata_take_text, offsetof(arguments_t, device), 0, 0,
      "device to measure, such as gpu:1 (gpu); a simulated one is timed by its own clock"},
-    {"--repeats", "N", STRATA_ONCE, strata_take_number, offsetof(arguments_t, repeats), 1, STRATA_REPEATS_MOST,
+    {"--repeats", "N", STRATA_ONCE, strata_take_number, offsetof(arguments_t, repeats), 1, STRATA_REPEATS_MAX,
      "repeats of each call (50)"},
     {"--markdown", NULL, STRATA_ONCE, strata_take_flag, offsetof(arguments_t, markdown), 0, 0,
      "prints docs/profile-file.md and measures nothing"},

@@ -21,7 +21,7 @@ enum { VERDICT_WIDTH = 110 /* characters per line if the width is unknown */ };
 
 typedef struct session {
     strata_arguments_t arguments;
-    strata_contenders_t contenders;
+    strata_candidates_t candidates;
     strata_trace_t **traces;
     strata_trace_feed_t *feed; /* in place of the only trace, until it is read */
     strata_run_result_t *results; /* by trace, then by contender */
@@ -59,14 +59,14 @@ static void end_progress(void) {
 static strata_comparison_t comparison_of(const session_t *session) {
     const strata_arguments_t *arguments = &session->arguments;
     return (strata_comparison_t){
-        .contenders = session->contenders.all,
-        .contender_count = session->contenders.count,
+        .candidates = session->candidates.all,
+        .candidate_count = session->candidates.count,
         .timeline = {.lag_ns = arguments->lag_ns, .legacy_default = arguments->legacy_default},
         .repeat = (uint32_t)arguments->repeat,
         .threads = (uint32_t)arguments->jobs,
         .check = arguments->check,
         .smallest = arguments->smallest,
-        .nearest = session->contenders.count > 1 || arguments->report,
+        .nearest = session->candidates.count > 1 || arguments->report,
         .progress = isatty(STDERR_FILENO) ? show_progress : NULL,
     };
 }
@@ -85,7 +85,7 @@ static bool may_feed(const session_t *session) {
     const strata_comparison_t comparison = comparison_of(session);
     bool figures_alone = !arguments->curve && !arguments->report;
     if (has_few_addresses() || arguments->keep_going) return false;
-    return figures_alone && session->contenders.count > 0 && arguments->trace_count == 1 && strata_compare_may_feed(&comparison);
+    return figures_alone && session->candidates.count > 0 && arguments->trace_count == 1 && strata_compare_may_feed(&comparison);
 }
 
 /* The line about reading remains until the first rows are replayed. */
@@ -113,7 +113,7 @@ static void leave_out(session_t *session, size_t index) {
     error->path = strata_arguments_trace(arguments, index);
     error->error = *strata_last_error();
     end_progress();
-    (void)strata_tell_failure();
+    (void)strata_print_failure();
     strata_trace_delete(session->traces[index]);
     memmove(session->traces + index, session->traces + index + 1, (arguments->trace_count - index) * sizeof *session->traces);
     strata_arguments_drop_trace(arguments, index);
@@ -131,7 +131,7 @@ static strata_status_t load_whole(session_t *session) {
             continue;
         }
         const strata_trace_t *trace = session->traces[i++];
-        strata_notes_tell(trace->path, trace->format, &trace->notes);
+        strata_notes_print(trace->path, trace->format, &trace->notes);
     }
     return STRATA_OK;
 }
@@ -148,11 +148,11 @@ static strata_status_t begin_curves(session_t *session, size_t runs) {
 }
 
 static void draw_curves(session_t *session) {
-    size_t contenders = session->contenders.count;
+    size_t candidates = session->candidates.count;
     for (size_t i = 0; session->curves && i < session->arguments.trace_count; i++)
-        strata_draw_curves(&session->contenders, session->traces[i], session->results + i * contenders,
-                           session->findings.stands_for + i * contenders,
-                           strata_curves_finish(session->curves, i * contenders, contenders));
+        strata_draw_curves(&session->candidates, session->traces[i], session->results + i * candidates,
+                           session->findings.stands_for + i * candidates,
+                           strata_curves_finish(session->curves, i * candidates, candidates));
 }
 
 /* Returns the name within the printable path, which is as long as the given one. */
@@ -164,23 +164,23 @@ static const char *trace_name(const session_t *session, size_t index) {
 
 /* Runs one trace. The page and the curves follow its runs. */
 static strata_status_t run_trace(session_t *session, strata_comparison_t *comparison, size_t index) {
-    size_t contenders = session->contenders.count, first = index * contenders;
+    size_t candidates = session->candidates.count, first = index * candidates;
     if (session->page.out) comparison->follow = strata_page_follow(&session->page.page, index, session->traces[index]);
-    if (session->curves) comparison->follow = strata_curves_follow(session->curves, first, contenders, comparison->follow);
+    if (session->curves) comparison->follow = strata_curves_follow(session->curves, first, candidates, comparison->follow);
     return strata_compare(comparison, session->traces[index], session->results + first);
 }
 
 /* Deletes the partial results of a trace if one of its runs failed. */
 static strata_status_t forget_trace(session_t *session, size_t index) {
-    size_t contenders = session->contenders.count;
+    size_t candidates = session->candidates.count;
     strata_status_t status = STRATA_OK;
     if (session->page.out) status = strata_page_leave_out(&session->page.page, index);
-    if (session->curves && status == STRATA_OK) status = strata_curves_reset(session->curves, index * contenders, contenders);
+    if (session->curves && status == STRATA_OK) status = strata_curves_reset(session->curves, index * candidates, candidates);
     return status;
 }
 
 static strata_status_t run_loaded(session_t *session, strata_comparison_t *comparison) {
-    strata_status_t status = begin_curves(session, session->contenders.count * session->arguments.trace_count);
+    strata_status_t status = begin_curves(session, session->candidates.count * session->arguments.trace_count);
     for (size_t i = 0; i < session->arguments.trace_count && status == STRATA_OK;) {
         status = run_trace(session, comparison, i);
         if (status == STRATA_OK) {
@@ -200,7 +200,7 @@ static strata_status_t run_fed(session_t *session, const strata_comparison_t *co
     strata_status_t status = strata_compare_feed(comparison, feed, &session->traces[0], session->results);
     const strata_trace_t *trace = session->traces[0];
     end_progress();
-    if (trace) strata_notes_tell(trace->path, trace->format, &trace->notes);
+    if (trace) strata_notes_print(trace->path, trace->format, &trace->notes);
     return status;
 }
 
@@ -208,27 +208,27 @@ static strata_status_t run_fed(session_t *session, const strata_comparison_t *co
 static strata_status_t find(session_t *session) {
     strata_findings_t *findings = &session->findings;
     findings->runs = session->figures;
-    findings->contenders = session->contenders.count;
+    findings->candidates = session->candidates.count;
     findings->traces = session->arguments.trace_count;
     findings->errors = session->errors;
     findings->searched = session->arguments.smallest;
-    strata_status_t status = strata_findings_make(&session->arguments, &session->contenders, session->traces, session->results,
+    strata_status_t status = strata_findings_make(&session->arguments, &session->candidates, session->traces, session->results,
                                                   findings);
     bool written = session->json || session->page.out;
     if (status != STRATA_OK || !written) return status;
-    return strata_findings_trace_back(&session->arguments, &session->contenders, session->command, findings);
+    return strata_findings_trace_back(&session->arguments, &session->candidates, session->command, findings);
 }
 
 static strata_status_t run_all(session_t *session) {
-    size_t contenders = session->contenders.count, runs = contenders * session->arguments.trace_count;
+    size_t candidates = session->candidates.count, runs = candidates * session->arguments.trace_count;
     strata_comparison_t comparison = comparison_of(session);
     session->results = strata_host_new(runs + 1, sizeof *session->results);
     session->figures = strata_host_new(runs + 1, sizeof *session->figures);
     if (!session->results || !session->figures) return STRATA_E_HOST_MEMORY;
     strata_status_t status = session->feed ? run_fed(session, &comparison) : run_loaded(session, &comparison);
-    runs = contenders * session->arguments.trace_count; /* some traces may have been left out */
+    runs = candidates * session->arguments.trace_count; /* some traces may have been left out */
     for (size_t i = 0; i < runs && status == STRATA_OK; i++) {
-        session->results[i].figures.trace = trace_name(session, i / contenders);
+        session->results[i].figures.trace = trace_name(session, i / candidates);
         session->figures[i] = session->results[i].figures;
     }
     return status == STRATA_OK ? find(session) : status;
@@ -246,7 +246,7 @@ static strata_status_t write_json(session_t *session) {
 }
 
 /* Prints the first operation of each run that failed for another reason than memory. */
-static int tell_failed_operations(const session_t *session, size_t runs) {
+static int print_failed_operations(const session_t *session, size_t runs) {
     int status = STRATA_EXIT_DONE;
     for (size_t i = 0; i < runs; i++) {
         const strata_figures_t *figures = &session->figures[i];
@@ -258,7 +258,7 @@ static int tell_failed_operations(const session_t *session, size_t runs) {
 }
 
 /* Prints the first hazards of each run, and their number. */
-static int tell_hazards(const session_t *session, size_t runs) {
+static int print_hazards(const session_t *session, size_t runs) {
     int status = STRATA_EXIT_DONE;
     for (size_t i = 0; i < runs; i++) {
         const strata_figures_t *figures = &session->figures[i];
@@ -271,7 +271,7 @@ static int tell_hazards(const session_t *session, size_t runs) {
 }
 
 /* Prints the errors at the end of each run. */
-static int tell_ends(const session_t *session, size_t runs) {
+static int print_ends(const session_t *session, size_t runs) {
     int status = STRATA_EXIT_DONE;
     for (size_t i = 0; i < runs; i++) {
         const strata_figures_t *figures = &session->figures[i];
@@ -290,13 +290,13 @@ static int tell_ends(const session_t *session, size_t runs) {
     return status;
 }
 
-static void tell_unmatched(const session_t *session) {
+static void print_unmatched(const session_t *session) {
     for (size_t i = 0; i < session->arguments.trace_count; i++)
-        for (size_t k = 0; k < session->contenders.count; k++)
-            strata_unmatched_tell(session->contenders.all[k].label, session->contenders.all[k].strategy, session->traces[i]);
+        for (size_t k = 0; k < session->candidates.count; k++)
+            strata_unmatched_print(session->candidates.all[k].label, session->candidates.all[k].strategy, session->traces[i]);
 }
 
-static void tell_work_left_out(const session_t *session, size_t runs) {
+static void print_work_left_out(const session_t *session, size_t runs) {
     for (size_t i = 0; i < runs; i++) {
         if (!session->results[i].work_left_out) continue;
         fprintf(stderr, "strata: %s cannot run the work of a trace; kernels are left out\n", session->results[i].device);
@@ -306,28 +306,28 @@ static void tell_work_left_out(const session_t *session, size_t runs) {
 
 /* Draws the maps after the tables, trace by trace. */
 static strata_status_t draw(const session_t *session) {
-    size_t contenders = session->contenders.count;
+    size_t candidates = session->candidates.count;
     strata_status_t status = STRATA_OK;
     for (size_t i = 0; i < session->arguments.trace_count && status == STRATA_OK; i++)
-        status = strata_draw_contenders(&session->arguments, &session->contenders, session->traces[i],
-                                        session->results + i * contenders, session->findings.stands_for + i * contenders);
+        status = strata_draw_candidates(&session->arguments, &session->candidates, session->traces[i],
+                                        session->results + i * candidates, session->findings.stands_for + i * candidates);
     return status;
 }
 
-static void tell_table(const session_t *session) {
+static void print_table(const session_t *session) {
     const strata_findings_t *findings = &session->findings;
-    const strata_table_view_t view = {.columns = findings->contenders,
+    const strata_table_view_t view = {.columns = findings->candidates,
                                       .width = strata_terminal_width(0),
                                       .searched = findings->searched,
                                       .stands_for = findings->stands_for};
-    strata_figures_table(stdout, findings->runs, findings->contenders * findings->traces, &view);
+    strata_figures_table(stdout, findings->runs, findings->candidates * findings->traces, &view);
 }
 
 /* A single strategy gets no verdict below its table. The command to run next is not wrapped, so that it can be pasted. */
-static void tell_verdicts(const session_t *session) {
+static void print_verdicts(const session_t *session) {
     const strata_findings_t *findings = &session->findings;
     size_t width = strata_terminal_width(VERDICT_WIDTH);
-    for (size_t i = 0; findings->contenders > 1 && i < findings->traces; i++) {
+    for (size_t i = 0; findings->candidates > 1 && i < findings->traces; i++) {
         putchar('\n');
         strata_print_wrapped(stdout, findings->verdicts[i].text, 0, width);
         if (findings->next[i]) printf("%s\n", findings->next[i]);
@@ -336,46 +336,46 @@ static void tell_verdicts(const session_t *session) {
 
 /* E_IO can only be from writing. */
 static int write_page(session_t *session) {
-    strata_status_t status = strata_page_file_write(&session->page, &session->arguments, &session->contenders, session->results,
+    strata_status_t status = strata_page_file_write(&session->page, &session->arguments, &session->candidates, session->results,
                                                     &session->findings);
     if (status == STRATA_OK) return STRATA_EXIT_DONE;
-    return status == STRATA_E_IO ? strata_tell_written(status) : strata_tell_failure();
+    return status == STRATA_E_IO ? strata_check_written(status) : strata_print_failure();
 }
 
-static void tell_page(const session_t *session) {
-    size_t strategies = session->contenders.count, traces = session->arguments.trace_count;
+static void print_page(const session_t *session) {
+    size_t strategies = session->candidates.count, traces = session->arguments.trace_count;
     printf("%s: %zu strateg%s on %zu trace%s\n", session->arguments.report, strategies, strategies == 1 ? "y" : "ies", traces,
            traces == 1 ? "" : "s");
 }
 
 static int report(session_t *session) {
-    size_t runs = session->contenders.count * session->arguments.trace_count;
+    size_t runs = session->candidates.count * session->arguments.trace_count;
     const char *json = session->arguments.json;
     bool table = !session->only_page && (!json || json[0] != '-' || json[1]);
     int written = write_page(session);
     if (written != STRATA_EXIT_DONE) return written;
-    if (session->only_page && session->arguments.trace_count > 0) tell_page(session);
-    if (table) tell_table(session);
-    if (json && strata_tell_written(write_json(session)) != STRATA_EXIT_DONE) return STRATA_EXIT_FAILED;
-    tell_work_left_out(session, runs);
-    tell_unmatched(session);
-    if (session->arguments.draw && draw(session) != STRATA_OK) return strata_tell_failure();
+    if (session->only_page && session->arguments.trace_count > 0) print_page(session);
+    if (table) print_table(session);
+    if (json && strata_check_written(write_json(session)) != STRATA_EXIT_DONE) return STRATA_EXIT_FAILED;
+    print_work_left_out(session, runs);
+    print_unmatched(session);
+    if (session->arguments.draw && draw(session) != STRATA_OK) return strata_print_failure();
     if (table) draw_curves(session);
-    if (table) tell_verdicts(session);
-    int hazards = tell_hazards(session, runs), failed = tell_failed_operations(session, runs), ends = tell_ends(session, runs);
+    if (table) print_verdicts(session);
+    int hazards = print_hazards(session, runs), failed = print_failed_operations(session, runs), ends = print_ends(session, runs);
     if (failed == STRATA_EXIT_DONE) failed = ends;
     if (session->findings.error_count > 0) failed = STRATA_EXIT_FAILED;
     return failed != STRATA_EXIT_DONE ? failed : hazards;
 }
 
 /* An invalid trace is reported before a file that cannot be written. A pipe is not waited for, because it may never end. */
-static int tell_unopened(session_t *session, strata_status_t status) {
+static int print_unopened(session_t *session, strata_status_t status) {
     strata_error_t reason = *strata_last_error();
     bool ends = session->feed && strata_trace_feed_expected(session->feed) > 0;
-    if (ends && end_feed(session) != STRATA_OK) return strata_tell_failure();
+    if (ends && end_feed(session) != STRATA_OK) return strata_print_failure();
     end_progress();
     (void)strata_fail_again(&reason);
-    return status == STRATA_E_INVALID ? strata_tell_failure() : strata_tell_written(status);
+    return status == STRATA_E_INVALID ? strata_print_failure() : strata_check_written(status);
 }
 
 /* A comparison may take hours, so a JSON file that cannot be written is reported before it begins. */
@@ -383,11 +383,11 @@ static int compare(session_t *session) {
     strata_status_t status = open_json(session);
     bool nothing = session->arguments.trace_count == 0 && session->findings.error_count > 0; /* the JSON has the errors */
     if (status == STRATA_OK && !nothing)
-        status = strata_page_file_open(&session->page, &session->arguments, session->contenders.count);
-    if (status != STRATA_OK) return tell_unopened(session, status);
+        status = strata_page_file_open(&session->page, &session->arguments, session->candidates.count);
+    if (status != STRATA_OK) return print_unopened(session, status);
     if (run_all(session) == STRATA_OK) return report(session);
     end_progress();
-    return strata_tell_failure();
+    return strata_print_failure();
 }
 
 static void session_end(session_t *session) {
@@ -402,32 +402,32 @@ static void session_end(session_t *session) {
     strata_findings_end(&session->findings);
     strata_host_delete(session->errors);
     strata_host_delete(session->command);
-    strata_contenders_delete(&session->contenders);
+    strata_candidates_delete(&session->candidates);
 }
 
 /* If no strategy is named, the format of the first trace determines them. */
 static strata_status_t load(session_t *session) {
     strata_arguments_t *arguments = &session->arguments;
     bool named = arguments->strategy_count > 0;
-    strata_status_t status = named ? strata_contenders_load(arguments, &session->contenders) : load_traces(session);
+    strata_status_t status = named ? strata_candidates_load(arguments, &session->candidates) : load_traces(session);
     if (status != STRATA_OK || named) return status == STRATA_OK ? load_traces(session) : status;
     arguments->curve = true;
     strata_arguments_default(arguments, arguments->trace_count ? session->traces[0]->format : "trace");
-    return strata_contenders_load(arguments, &session->contenders);
+    return strata_candidates_load(arguments, &session->candidates);
 }
 
 static int run_compare(const strata_command_t *self, int argc, char **argv) {
     static session_t session; /* too large for a stack */
     strata_status_t status = strata_shell_line(self->name, argc, argv,
                                                &session.command); /* before parsing reorders the arguments */
-    int exit_status = status == STRATA_OK ? strata_arguments_read(self, argc, argv, &session.arguments) : strata_tell_failure();
+    int exit_status = status == STRATA_OK ? strata_arguments_read(self, argc, argv, &session.arguments) : strata_print_failure();
     if (exit_status != STRATA_EXIT_DONE) {
         strata_host_delete(session.command);
         return exit_status;
     }
     session.only_page = self->options == strata_report_options;
     status = load(&session);
-    exit_status = status == STRATA_OK ? compare(&session) : strata_tell_failure();
+    exit_status = status == STRATA_OK ? compare(&session) : strata_print_failure();
     session_end(&session);
     return exit_status;
 }

@@ -18,9 +18,9 @@
 #include "strategy/model.h"
 #include "strategy/registry/code.h"
 
-enum { TOLD_MOST = 20, RANDOM_STACKS = 4, LOOK_MILLISECONDS = 100, HANGS_MOST = 3 };
+enum { REPORTED_MAX = 20, RANDOM_STACKS = 4, LOOK_MILLISECONDS = 100, HANGS_MAX = 3 };
 #define LIMIT_DEFAULT UINT64_C(5000000000)
-#define LIMIT_MOST    UINT64_C(86400000000000)
+#define LIMIT_MAX     UINT64_C(86400000000000)
 
 typedef struct arguments {
     uint64_t seed, limit_ns; /* limit_ns: time limit of one check */
@@ -36,7 +36,7 @@ static unsigned failures;
 void strata_test_failed(const char *file, int line, const char *format, ...) {
     va_list arguments;
     (void)file, (void)line;
-    if (++failures > TOLD_MOST) return;
+    if (++failures > REPORTED_MAX) return;
     printf("    ");
     va_start(arguments, format);
     vprintf(format, arguments);
@@ -74,7 +74,7 @@ static _Noreturn void be_the_check(const check_t *check, const subject_t *subjec
     this_check = told;
     conform_unfit = skip_the_check;
     check->run(subject);
-    if (failures > TOLD_MOST) printf("    and %u more\n", failures - TOLD_MOST);
+    if (failures > REPORTED_MAX) printf("    and %u more\n", failures - REPORTED_MAX);
     (void)fflush(stdout);
     told->done = true;
     _exit(failures ? STRATA_EXIT_FAILED : STRATA_EXIT_DONE);
@@ -162,7 +162,7 @@ static void count_check(const check_t *check, const subject_t *subject, const to
     else tell_failure(check, subject, told, count->arguments->limit_ns);
 }
 
-static bool has_hung(const count_t *count) { return count->hung >= HANGS_MOST; }
+static bool has_hung(const count_t *count) { return count->hung >= HANGS_MAX; }
 
 static bool is_wanted(const count_t *count, const check_t *check) {
     return !count->arguments->only || strata_pattern_fits(count->arguments->only, check->name);
@@ -217,7 +217,7 @@ static strata_status_t check_layer(const strata_layer_type_t *type, count_t *cou
         else skip(count, type->name, "", "no legal random stack with this layer was found");
     }
     if (has_hung(count))
-        printf("stop %s: %d checks did not end within %g s each, so its remaining checks are skipped\n", type->name, HANGS_MOST,
+        printf("stop %s: %d checks did not end within %g s each, so its remaining checks are skipped\n", type->name, HANGS_MAX,
                (double)count->arguments->limit_ns / 1e9);
     if (count->checks > before || status != STRATA_OK) return status;
     printf("FAIL %s: no check could run\n", type->name);
@@ -240,7 +240,7 @@ static int refuse_check(const strata_command_t *self, const char *option, const 
     for (; checks[count].name && length < sizeof all; count++)
         length += (size_t)snprintf(all + length, sizeof all - length, "%s%s", count ? ", " : "", checks[count].name);
     const char *near = strata_nearest_word(name, count, check_word, NULL);
-    return strata_wrong_usage(self, "%s %.60s: there is no such check%s%s; the checks are %s", option, name,
+    return strata_usage_error(self, "%s %.60s: there is no such check%s%s; the checks are %s", option, name,
                               near ? "; the nearest is " : "", near ? near : "", all);
 }
 
@@ -255,9 +255,9 @@ static int take_only(const strata_taking_t *taking, const char *value) {
 static int take_limit(const strata_taking_t *taking, const char *value) {
     arguments_t *a = taking->into;
     if (strata_parse_time(value, &a->limit_ns) != STRATA_OK)
-        return strata_wrong_usage(taking->self, "--limit: %s", strata_last_error()->text);
-    if (a->limit_ns == 0 || a->limit_ns > LIMIT_MOST)
-        return strata_wrong_usage(taking->self, "--limit %.40s: write a time from 1ns to 86400s", value);
+        return strata_usage_error(taking->self, "--limit: %s", strata_last_error()->text);
+    if (a->limit_ns == 0 || a->limit_ns > LIMIT_MAX)
+        return strata_usage_error(taking->self, "--limit %.40s: write a time from 1ns to 86400s", value);
     return STRATA_EXIT_DONE;
 }
 
@@ -291,13 +291,13 @@ static int run_conform(const strata_command_t *self, int argc, char **argv) {
     int result = strata_options_read(self, &arguments, argc, argv, &objects);
     if (result != STRATA_EXIT_DONE) return result;
     if (arguments.explain) return explain(self, arguments.explain);
-    if (objects == 0) return strata_wrong_usage(self, "no shared object; write one, such as ./libmine.so");
+    if (objects == 0) return strata_usage_error(self, "no shared object; write one, such as ./libmine.so");
     conform_seed = arguments.seed - 1;
     for (int i = 0; i < objects; i++) {
         const strata_layer_type_t *const *table;
         strata_status_t status = strata_code_load(argv[i], &table);
         for (size_t n = 0; status == STRATA_OK && table[n]; n++) status = check_layer(strata_layer_find(table[n]->name), &count);
-        if (status != STRATA_OK) return strata_tell_failure();
+        if (status != STRATA_OK) return strata_print_failure();
     }
     printf("%u checks, %u failed", count.checks, count.failed);
     if (count.skipped) printf(", %u skipped", count.skipped);

@@ -43,7 +43,7 @@ static strata_status_t convert(strata_trace_reader_t *reader, const char *from, 
 }
 
 static void tell(const strata_trace_t *trace) {
-    strata_notes_tell(trace->path, trace->format, &trace->notes);
+    strata_notes_print(trace->path, trace->format, &trace->notes);
     fprintf(stderr, "strata: %s (%s): %zu rows\n", trace->path, trace->format, trace->count);
 }
 
@@ -52,7 +52,7 @@ static int run_convert(const strata_command_t *self, int argc, char **argv) {
     int words;
     int status = strata_options_read(self, &arguments, argc, argv, &words);
     if (status != STRATA_EXIT_DONE) return status;
-    if (words != 2) return strata_wrong_usage(self, "needs two files, the record and the trace to write: IN OUT");
+    if (words != 2) return strata_usage_error(self, "needs two files, the record and the trace to write: IN OUT");
     strata_trace_reader_t *reader;
     strata_trace_t *trace = NULL;
     strata_status_t done = strata_marked_check(argv[1], "OUT", "# strata-trace");
@@ -61,8 +61,8 @@ static int run_convert(const strata_command_t *self, int argc, char **argv) {
     bool opened = done == STRATA_OK;
     if (opened) done = convert(reader, argv[0], argv[1], arguments.no_tags, &trace);
     strata_reading_end();
-    if (!opened) return strata_tell_failure();
-    status = done == STRATA_OK ? STRATA_EXIT_DONE : done == STRATA_E_IO ? strata_tell_written(done) : strata_tell_failure();
+    if (!opened) return strata_print_failure();
+    status = done == STRATA_OK ? STRATA_EXIT_DONE : done == STRATA_E_IO ? strata_check_written(done) : strata_print_failure();
     if (done == STRATA_OK) tell(trace);
     strata_trace_delete(trace);
     strata_trace_reader_close(reader);

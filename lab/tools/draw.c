@@ -37,37 +37,37 @@ static bool terminal_has_unicode(void) {
 /* ---- the work ---- */
 
 /* A replay is deterministic, so this one stops where the first run found its peak. */
-strata_status_t strata_take_map(const strata_arguments_t *arguments, const strata_contender_t *contender,
+strata_status_t strata_take_map(const strata_arguments_t *arguments, const strata_candidate_t *candidate,
                                 const strata_trace_t *trace, size_t row, strata_map_t *map) {
     if (row == 0) return STRATA_OK;
     strata_run_result_t *result = strata_host_new(1, sizeof *result);
     if (!result) return STRATA_E_HOST_MEMORY;
     strata_run_options_t options = {
-        .target = contender->target,
+        .target = candidate->target,
         .timeline = {.lag_ns = arguments->lag_ns, .legacy_default = arguments->legacy_default},
         .rows = row,
         .look = strata_map_take,
         .look_context = map,
     };
-    strata_status_t status = strata_run(trace, contender->strategy, &options, result);
+    strata_status_t status = strata_run(trace, candidate->strategy, &options, result);
     strata_host_delete(result);
     return status == STRATA_OK ? map->status : status;
 }
 
-strata_status_t strata_draw_contenders(const strata_arguments_t *arguments, const strata_contenders_t *contenders,
+strata_status_t strata_draw_candidates(const strata_arguments_t *arguments, const strata_candidates_t *candidates,
                                        const strata_trace_t *trace, const strata_run_result_t *results, const size_t *stands_for) {
     strata_draw_t draw = {.out = stdout,
                           .width = strata_terminal_width(STRATA_DRAW_WIDTH),
                           .unicode = terminal_has_unicode(),
                           .what = arguments->draw};
     size_t count = 0;
-    strata_map_t *maps = strata_host_new(contenders->count, sizeof *maps);
-    const char **labels = strata_host_new(contenders->count, sizeof *labels);
+    strata_map_t *maps = strata_host_new(candidates->count, sizeof *maps);
+    const char **labels = strata_host_new(candidates->count, sizeof *labels);
     strata_status_t status = maps && labels ? STRATA_OK : STRATA_E_HOST_MEMORY;
-    for (size_t i = 0; i < contenders->count && status == STRATA_OK; i++) {
+    for (size_t i = 0; i < candidates->count && status == STRATA_OK; i++) {
         if (stands_for[i] != i) continue;
-        labels[count] = contenders->all[i].label;
-        status = strata_take_map(arguments, &contenders->all[i], trace, results[i].peak_row, &maps[count++]);
+        labels[count] = candidates->all[i].label;
+        status = strata_take_map(arguments, &candidates->all[i], trace, results[i].peak_row, &maps[count++]);
     }
     if (status == STRATA_OK) printf("\n%s, at the peak of reserved memory\n\n", results[0].figures.trace);
     if (status == STRATA_OK) status = strata_draw_maps(&draw, maps, labels, count, trace->count);
@@ -77,17 +77,17 @@ strata_status_t strata_draw_contenders(const strata_arguments_t *arguments, cons
     return status;
 }
 
-void strata_draw_curves(const strata_contenders_t *contenders, const strata_trace_t *trace, const strata_run_result_t *results,
+void strata_draw_curves(const strata_candidates_t *candidates, const strata_trace_t *trace, const strata_run_result_t *results,
                         const size_t *stands_for, const strata_series_t *series) {
     const char *labels[STRATA_ARGUMENT_STRATEGIES];
     strata_series_t shown[STRATA_ARGUMENT_STRATEGIES];
     strata_line_t line = {.out = stdout, .width = strata_terminal_width(STRATA_DRAW_WIDTH), .unicode = terminal_has_unicode()};
     size_t count = 0;
     bool any = false;
-    for (size_t i = 0; i < contenders->count; i++) {
+    for (size_t i = 0; i < candidates->count; i++) {
         any = any || results[i].peak_row > 0;
         if (stands_for[i] != i) continue;
-        labels[count] = contenders->all[i].label;
+        labels[count] = candidates->all[i].label;
         shown[count++] = series[i];
     }
     if (!any) return;

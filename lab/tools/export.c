@@ -16,7 +16,7 @@ typedef enum kind { KIND_SNAPSHOT, KIND_CHROME, KIND_CSV, KIND_NONE } kind_t;
 
 typedef struct session {
     strata_arguments_t arguments;
-    strata_contenders_t contenders;
+    strata_candidates_t candidates;
     strata_trace_t *trace;
     strata_output_t *out;
     strata_run_result_t result;
@@ -46,15 +46,15 @@ static const char *mark_of(kind_t kind) {
 }
 
 static strata_status_t run(session_t *session, const strata_run_follow_t *follow, strata_run_look_fn look, void *context) {
-    const strata_contender_t *contender = &session->contenders.all[0];
+    const strata_candidate_t *candidate = &session->candidates.all[0];
     strata_run_options_t options = {
-        .target = contender->target,
+        .target = candidate->target,
         .timeline = {.lag_ns = session->arguments.lag_ns, .legacy_default = session->arguments.legacy_default},
         .follow = follow,
         .look = look,
         .look_context = context,
     };
-    return strata_run(session->trace, contender->strategy, &options, &session->result);
+    return strata_run(session->trace, candidate->strategy, &options, &session->result);
 }
 
 static void ignore_row(void *context, const strata_series_sample_t *sample) {
@@ -64,7 +64,7 @@ static void ignore_row(void *context, const strata_series_sample_t *sample) {
 
 /* The entries are the first member, so the file is the context of both. */
 static strata_status_t write_snapshot(session_t *session) {
-    strata_snapshot_file_t file = {.out = session->out, .strategy = session->contenders.all[0].label};
+    strata_snapshot_file_t file = {.out = session->out, .strategy = session->candidates.all[0].label};
     strata_run_follow_t follow = {
         .row = ignore_row, .refused = strata_entries_refused, .moment = strata_entries_moment, .context = &file.entries};
     strata_status_t status = strata_entries_begin(&file.entries, session->trace);
@@ -77,7 +77,7 @@ static strata_status_t write_snapshot(session_t *session) {
 static strata_status_t write_counters(session_t *session, strata_counters_form_t form) {
     strata_counters_t counters = {.form = form,
                                   .out = session->out,
-                                  .label = session->contenders.all[0].label,
+                                  .label = session->candidates.all[0].label,
                                   .every = strata_max(session->trace->count / SAMPLES, 1)};
     strata_run_follow_t follow = {
         .row = strata_counters_row, .refused = strata_counters_refused, .moment = strata_counters_moment, .context = &counters};
@@ -94,20 +94,20 @@ static strata_status_t write_file(session_t *session, kind_t kind) {
 static int export(session_t *session, const char *to, kind_t kind) {
     strata_arguments_t *arguments = &session->arguments;
     const char *from = strata_arguments_trace(arguments, 0);
-    strata_status_t status = strata_contenders_load(arguments, &session->contenders);
+    strata_status_t status = strata_candidates_load(arguments, &session->candidates);
     if (status == STRATA_OK) status = strata_trace_load(from, &session->trace);
     if (status == STRATA_OK && session->trace->count == 0)
         status = strata_fail(STRATA_E_FORMAT, 0, "%s: the trace has no rows", session->trace->path);
     if (status == STRATA_OK) status = strata_marked_open(to, "OUT", mark_of(kind), &session->out);
-    if (status == STRATA_E_IO && session->trace) return strata_tell_written(status);
-    if (status != STRATA_OK) return strata_tell_failure();
-    strata_notes_tell(session->trace->path, session->trace->format, &session->trace->notes);
-    if (write_file(session, kind) != STRATA_OK) return strata_tell_failure();
+    if (status == STRATA_E_IO && session->trace) return strata_check_written(status);
+    if (status != STRATA_OK) return strata_print_failure();
+    strata_notes_print(session->trace->path, session->trace->format, &session->trace->notes);
+    if (write_file(session, kind) != STRATA_OK) return strata_print_failure();
     strata_output_t *out = session->out;
     session->out = NULL;
-    int written = strata_tell_written(strata_output_finish(out));
+    int written = strata_check_written(strata_output_finish(out));
     if (written == STRATA_EXIT_DONE)
-        printf("%s: %s on %s, %zu rows\n", to, session->contenders.all[0].label, session->trace->path, session->trace->count);
+        printf("%s: %s on %s, %zu rows\n", to, session->candidates.all[0].label, session->trace->path, session->trace->count);
     return written;
 }
 
@@ -115,16 +115,16 @@ static int run_export(const strata_command_t *self, int argc, char **argv) {
     static session_t session; /* too large for a stack */
     int status = strata_arguments_read(self, argc, argv, &session.arguments);
     if (status != STRATA_EXIT_DONE) return status;
-    if (session.arguments.given_count != 2) return strata_wrong_usage(self, "needs a trace and the file to write: TRACE OUT");
+    if (session.arguments.given_count != 2) return strata_usage_error(self, "needs a trace and the file to write: TRACE OUT");
     const char *to = session.arguments.given[1];
     kind_t kind = kind_of(to);
     if (kind == KIND_NONE)
-        return strata_wrong_usage(
+        return strata_usage_error(
             self, "%.200s: unknown file type; the name must end in .pickle, .json or .csv, or in one of them and .gz", to);
     status = export(&session, to, kind);
     strata_output_abandon(session.out);
     strata_trace_delete(session.trace);
-    strata_contenders_delete(&session.contenders);
+    strata_candidates_delete(&session.candidates);
     return status;
 }
 

@@ -20,9 +20,9 @@ static void put_option(FILE *out, const char *name, const char *value) {
 
 /* Writes all options that the replay depends on. Values from STRATA_SET are among the contender's own, so the
  * command ignores the variable, which may also have paths of other strategies. */
-static void put_stats(FILE *out, const strata_arguments_t *arguments, const strata_contenders_t *contenders, size_t contender,
+static void put_stats(FILE *out, const strata_arguments_t *arguments, const strata_candidates_t *candidates, size_t candidate,
                       bool reserved) {
-    const strata_figure_options_t *set = &contenders->all[contender].options;
+    const strata_figure_options_t *set = &candidates->all[candidate].options;
     const char *environment = getenv("STRATA_SET");
     char text[64];
     fputs(environment && *environment ? "env -u STRATA_SET strata stats" : "strata stats", out);
@@ -41,17 +41,17 @@ static void put_stats(FILE *out, const strata_arguments_t *arguments, const stra
     }
     if (arguments->legacy_default) put_option(out, "--legacy-default-stream", NULL);
     if (arguments->allow_code) put_option(out, "--allow-code", NULL);
-    put_option(out, "--strategy", contenders->given[contender]);
+    put_option(out, "--strategy", candidates->given[candidate]);
     for (size_t i = 0; i < set->count; i++) put_option(out, "--set", set->set[i]);
     if (!reserved) put_option(out, "--at", "end"); /* without reserved memory, stats finds no peak */
 }
 
-static strata_status_t next_line(const strata_arguments_t *arguments, const strata_contenders_t *contenders, const char *trace,
-                                 size_t contender, bool reserved, char **line) {
+static strata_status_t next_line(const strata_arguments_t *arguments, const strata_candidates_t *candidates, const char *trace,
+                                 size_t candidate, bool reserved, char **line) {
     strata_host_text_t text;
     strata_status_t status = strata_host_text_begin(&text);
     if (status != STRATA_OK) return status;
-    put_stats(text.out, arguments, contenders, contender, reserved);
+    put_stats(text.out, arguments, candidates, candidate, reserved);
     if (*trace == '-') strata_shell_word(text.out, "--");
     strata_shell_word(text.out, trace);
     return strata_host_text_end(&text, line);
@@ -59,44 +59,44 @@ static strata_status_t next_line(const strata_arguments_t *arguments, const stra
 
 /* ---- verdicts ---------------------------------------------------------------------------------------------------------- */
 
-static strata_status_t make_verdict(const strata_arguments_t *arguments, const strata_contenders_t *contenders,
+static strata_status_t make_verdict(const strata_arguments_t *arguments, const strata_candidates_t *candidates,
                                     const strata_trace_t *trace, const strata_run_result_t *results, size_t index,
                                     strata_findings_t *findings) {
-    size_t count = findings->contenders;
+    size_t count = findings->candidates;
     size_t *stands_for = findings->stands_for + index * count;
     strata_verdict_t *verdict = &findings->verdicts[index];
     const char *path = strata_arguments_trace(arguments, index);
-    strata_status_t status = strata_contenders_same(contenders->all, count, trace, stands_for);
+    strata_status_t status = strata_candidates_same(candidates->all, count, trace, stands_for);
     if (status != STRATA_OK) return status;
     strata_verdict_make(&(strata_verdict_subject_t){.trace = trace, .results = results, .stands_for = stands_for, .count = count},
                         verdict);
     if (!verdict->requests || strata_file_is_regular(path) != STRATA_OK) return STRATA_OK;
     size_t best = verdict->order[0];
-    return next_line(arguments, contenders, path, best, results[best].peak_row > 0, &findings->next[index]);
+    return next_line(arguments, candidates, path, best, results[best].peak_row > 0, &findings->next[index]);
 }
 
-strata_status_t strata_findings_make(const strata_arguments_t *arguments, const strata_contenders_t *contenders,
+strata_status_t strata_findings_make(const strata_arguments_t *arguments, const strata_candidates_t *candidates,
                                      strata_trace_t *const *traces, const strata_run_result_t *results,
                                      strata_findings_t *findings) {
-    size_t count = findings->contenders, runs = count * findings->traces;
+    size_t count = findings->candidates, runs = count * findings->traces;
     findings->stands_for = strata_host_new(runs + 1, sizeof *findings->stands_for);
     findings->verdicts = strata_host_new(findings->traces + 1, sizeof *findings->verdicts);
     findings->next = strata_host_new(findings->traces + 1, sizeof *findings->next);
     strata_status_t status = findings->stands_for && findings->verdicts && findings->next ? STRATA_OK : STRATA_E_HOST_MEMORY;
     for (size_t i = 0; i < findings->traces && status == STRATA_OK; i++)
-        status = make_verdict(arguments, contenders, traces[i], results + i * count, i, findings);
+        status = make_verdict(arguments, candidates, traces[i], results + i * count, i, findings);
     return status;
 }
 
 /* ---- provenance --------------------------------------------------------------------------------------- */
 
-static strata_status_t describe_strategy(const strata_contender_t *contender, const char *given,
+static strata_status_t describe_strategy(const strata_candidate_t *candidate, const char *given,
                                          strata_provenance_strategy_t *strategy) {
     strata_host_text_t text;
-    *strategy = (strata_provenance_strategy_t){.label = contender->label, .given = given};
+    *strategy = (strata_provenance_strategy_t){.label = candidate->label, .given = given};
     strata_status_t status = strata_host_text_begin(&text);
     if (status != STRATA_OK) return status;
-    (void)strata_config_text(contender->strategy, text.out); /* the end of the text reports a failed write */
+    (void)strata_config_text(candidate->strategy, text.out); /* the end of the text reports a failed write */
     status = strata_host_text_end(&text, &strategy->text);
     if (status != STRATA_OK) return status;
     strata_sha256_t hash;
@@ -120,7 +120,7 @@ static void describe_trace(const strata_arguments_t *arguments, size_t index, co
     close(file);
 }
 
-strata_status_t strata_findings_trace_back(const strata_arguments_t *arguments, const strata_contenders_t *contenders,
+strata_status_t strata_findings_trace_back(const strata_arguments_t *arguments, const strata_candidates_t *candidates,
                                            const char *command, strata_findings_t *findings) {
     strata_provenance_t *provenance = strata_host_new(1, sizeof *provenance);
     findings->provenance = provenance;
@@ -129,17 +129,17 @@ strata_status_t strata_findings_trace_back(const strata_arguments_t *arguments, 
                                         .device = arguments->device,
                                         .capacity = arguments->capacity,
                                         .seed = arguments->host_jitter,
-                                        .strategies = strata_host_new(contenders->count + 1, sizeof *provenance->strategies),
+                                        .strategies = strata_host_new(candidates->count + 1, sizeof *provenance->strategies),
                                         .traces = strata_host_new(findings->traces + 1, sizeof *provenance->traces)};
     if (!provenance->strategies || !provenance->traces) return STRATA_E_HOST_MEMORY;
     strata_status_t status = STRATA_OK;
-    for (; provenance->strategy_count < contenders->count && status == STRATA_OK; provenance->strategy_count++) {
+    for (; provenance->strategy_count < candidates->count && status == STRATA_OK; provenance->strategy_count++) {
         size_t i = provenance->strategy_count;
-        status = describe_strategy(&contenders->all[i], contenders->given[i], &provenance->strategies[i]);
+        status = describe_strategy(&candidates->all[i], candidates->given[i], &provenance->strategies[i]);
     }
     for (; provenance->trace_count < findings->traces; provenance->trace_count++) {
         size_t i = provenance->trace_count;
-        describe_trace(arguments, i, findings->runs[i * findings->contenders].trace, &provenance->traces[i]);
+        describe_trace(arguments, i, findings->runs[i * findings->candidates].trace, &provenance->traces[i]);
     }
     return status;
 }

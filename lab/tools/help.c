@@ -38,7 +38,7 @@ int strata_command_unknown(const char *given) {
     const char *near = strata_nearest_word(name, COMMANDS, command_word, NULL);
     fprintf(stderr, "strata: there is no command \"%s\"; %s%s\n", name, near ? "did you mean strata " : "see strata help",
             near ? near : "");
-    return STRATA_EXIT_WRONG;
+    return STRATA_EXIT_USAGE;
 }
 
 void strata_commands_print(FILE *out) {
@@ -129,7 +129,7 @@ static int run_help(const strata_command_t *self, int argc, char **argv) {
     int words;
     int status = strata_options_read(self, NULL, argc, argv, &words);
     if (status != STRATA_EXIT_DONE) return status;
-    if (words > 1) return strata_wrong_usage(self, "takes one command");
+    if (words > 1) return strata_usage_error(self, "takes one command");
     const strata_command_t *command = words ? strata_command_find(argv[0]) : NULL;
     if (words && !command) return strata_command_unknown(argv[0]);
     if (command) strata_command_print(command, stdout);
@@ -141,7 +141,7 @@ static int run_version(const strata_command_t *self, int argc, char **argv) {
     int words;
     int status = strata_options_read(self, NULL, argc, argv, &words);
     if (status != STRATA_EXIT_DONE) return status;
-    if (words > 0) return strata_wrong_usage(self, "takes no arguments");
+    if (words > 0) return strata_usage_error(self, "takes no arguments");
     printf("%s\n", strata_version());
     return STRATA_EXIT_DONE;
 }

@@ -10,9 +10,9 @@ static int print_strategy(const strata_import_request_t *request) {
     strata_strategy_t *strategy = NULL;
     strata_status_t status = strata_import_new(request, &import);
     if (status == STRATA_OK) status = strata_config_load(&(strata_config_request_t){.import = import}, &strategy);
-    int exit_status = status == STRATA_OK ? strata_tell_written(strata_import_write(import, strategy, stdout))
-                                          : strata_tell_failure();
-    if (exit_status == STRATA_EXIT_DONE) strata_import_tell(import, "", stderr);
+    int exit_status = status == STRATA_OK ? strata_check_written(strata_import_write(import, strategy, stdout))
+                                          : strata_print_failure();
+    if (exit_status == STRATA_EXIT_DONE) strata_import_print(import, "", stderr);
     strata_strategy_delete(strategy);
     strata_import_delete(import);
     return exit_status;
@@ -36,10 +36,10 @@ static int run_import(const strata_command_t *self, int argc, char **argv) {
     int words;
     int status = strata_options_read(self, &arguments, argc, argv, &words);
     if (status != STRATA_EXIT_DONE) return status;
-    if (arguments.markdown && words > 0) return strata_wrong_usage(self, "--markdown takes no arguments");
-    if (arguments.markdown) return strata_tell_written(strata_import_page(stdout));
-    if (words == 0) return strata_wrong_usage(self, "no allocator; write pytorch, paddle or tensorflow");
-    if (words > 2) return strata_wrong_usage(self, "takes one string; put it in quotes");
+    if (arguments.markdown && words > 0) return strata_usage_error(self, "--markdown takes no arguments");
+    if (arguments.markdown) return strata_check_written(strata_import_page(stdout));
+    if (words == 0) return strata_usage_error(self, "no allocator; write pytorch, paddle or tensorflow");
+    if (words > 2) return strata_usage_error(self, "takes one string; put it in quotes");
     return print_strategy(
         &(strata_import_request_t){.peer = argv[0], .text = words > 1 ? argv[1] : NULL, .as_of = arguments.as_of});
 }

@@ -32,12 +32,12 @@ static int run_check(const strata_command_t *self, int argc, char **argv) {
     int files;
     int status = strata_options_read(self, &check, argc, argv, &files);
     if (status != STRATA_EXIT_DONE) return status;
-    if (files == 0) return strata_wrong_usage(self, "no file; write a strategy file, such as mine.yaml");
+    if (files == 0) return strata_usage_error(self, "no file; write a strategy file, such as mine.yaml");
     for (int i = 0; i < files; i++)
         if (strata_preset_text(argv[i]) && access(argv[i], F_OK) != 0)
-            return strata_wrong_usage(self, "%s is a preset, not a file; strata explain %s shows it", argv[i], argv[i]);
+            return strata_usage_error(self, "%s is a preset, not a file; strata explain %s shows it", argv[i], argv[i]);
     for (int i = 0; i < files; i++) wrong += strata_config_check(argv[i], check.allow_code, stderr);
-    return wrong ? STRATA_EXIT_WRONG : STRATA_EXIT_DONE;
+    return wrong ? STRATA_EXIT_USAGE : STRATA_EXIT_DONE;
 }
 
 const strata_command_t strata_command_check = {
@@ -57,7 +57,7 @@ typedef struct layers {
 
 static int take_load(const strata_taking_t *taking, const char *path) {
     (void)taking;
-    return strata_code_load(path, NULL) == STRATA_OK ? STRATA_EXIT_DONE : strata_tell_failure();
+    return strata_code_load(path, NULL) == STRATA_OK ? STRATA_EXIT_DONE : strata_print_failure();
 }
 
 static const strata_option_t layers_options[] = {
@@ -69,7 +69,7 @@ static const strata_option_t layers_options[] = {
 /* An unknown name is the caller's fault; output that cannot be written is not. */
 static int tell_layer(const char *name) {
     strata_status_t status = strata_config_layer(stdout, name, strata_terminal_width(WIDTH));
-    return status == STRATA_E_IO ? strata_tell_written(status) : status == STRATA_OK ? STRATA_EXIT_DONE : strata_tell_failure();
+    return status == STRATA_E_IO ? strata_check_written(status) : status == STRATA_OK ? STRATA_EXIT_DONE : strata_print_failure();
 }
 
 static int run_layers(const strata_command_t *self, int argc, char **argv) {
@@ -78,8 +78,8 @@ static int run_layers(const strata_command_t *self, int argc, char **argv) {
     int status = strata_options_read(self, &layers, argc, argv, &names);
     if (status != STRATA_EXIT_DONE) return status;
     if (layers.markdown && names > 0)
-        return strata_wrong_usage(self, "--markdown prints all layers; write it without %.40s", argv[0]);
-    if (names == 0) return strata_tell_written(strata_config_layers(stdout, layers.markdown));
+        return strata_usage_error(self, "--markdown prints all layers; write it without %.40s", argv[0]);
+    if (names == 0) return strata_check_written(strata_config_layers(stdout, layers.markdown));
     for (int i = 0; i < names && status == STRATA_EXIT_DONE; i++) {
         if (i > 0) putchar('\n');
         status = tell_layer(argv[i]);
@@ -100,12 +100,12 @@ static int run_presets(const strata_command_t *self, int argc, char **argv) {
     int names;
     int status = strata_options_read(self, NULL, argc, argv, &names);
     if (status != STRATA_EXIT_DONE) return status;
-    if (names > 1) return strata_wrong_usage(self, "takes one name");
-    if (names == 0) return strata_tell_written(strata_config_presets(stdout, strata_terminal_width(ONE_LINE)));
+    if (names > 1) return strata_usage_error(self, "takes one name");
+    if (names == 0) return strata_check_written(strata_config_presets(stdout, strata_terminal_width(ONE_LINE)));
     const char *text = strata_preset_text(argv[0]);
     if (!text) {
         (void)strata_config_no_preset(argv[0]);
-        return strata_tell_failure();
+        return strata_print_failure();
     }
     fputs(text, stdout);
     return STRATA_EXIT_DONE;
@@ -121,8 +121,8 @@ static int run_grammar(const strata_command_t *self, int argc, char **argv) {
     int words;
     int status = strata_options_read(self, NULL, argc, argv, &words);
     if (status != STRATA_EXIT_DONE) return status;
-    if (words > 0) return strata_wrong_usage(self, "takes no arguments");
-    return strata_tell_written(strata_config_grammar(stdout));
+    if (words > 0) return strata_usage_error(self, "takes no arguments");
+    return strata_check_written(strata_config_grammar(stdout));
 }
 
 const strata_command_t strata_command_grammar = {
@@ -134,7 +134,7 @@ static int run_fields(const strata_command_t *self, int argc, char **argv) {
     int words;
     int status = strata_options_read(self, NULL, argc, argv, &words);
     if (status != STRATA_EXIT_DONE) return status;
-    if (words > 0) return strata_wrong_usage(self, "takes no arguments");
+    if (words > 0) return strata_usage_error(self, "takes no arguments");
     /* The buffer has room for everything, because text that cannot be written in between is lost without a reason. */
     static char room[FIELDS_ROOM];
     (void)setvbuf(stdout, room, _IOFBF, sizeof room);
@@ -163,7 +163,7 @@ static int run_diff(const strata_command_t *self, int argc, char **argv) {
     int exit_status = strata_options_read(self, &differing, argc, argv, &words);
     if (exit_status != STRATA_EXIT_DONE) return exit_status;
     strata_status_t status = STRATA_OK;
-    if (words != 2) return strata_wrong_usage(self, "needs two strategies: strata diff A B");
+    if (words != 2) return strata_usage_error(self, "needs two strategies: strata diff A B");
     for (int i = 0; i < 2 && status == STRATA_OK; i++) {
         strata_config_request_t request = {.allow_code = differing.allow_code};
         strata_named_strategy(argv[i], &request);
@@ -171,8 +171,8 @@ static int run_diff(const strata_command_t *self, int argc, char **argv) {
     }
     for (int i = 0; i < 2; i++) strata_make_printable(argv[i], false);
     exit_status = status == STRATA_OK
-                      ? strata_tell_written(strata_config_diff(strategies[0], strategies[1], argv[0], argv[1], stdout))
-                      : strata_tell_failure();
+                      ? strata_check_written(strata_config_diff(strategies[0], strategies[1], argv[0], argv[1], stdout))
+                      : strata_print_failure();
     for (int i = 0; i < 2; i++) strata_strategy_delete(strategies[i]);
     return exit_status;
 }
@@ -197,8 +197,8 @@ typedef struct explaining {
 
 static int take_set(const strata_taking_t *taking, const char *value) {
     explaining_t *explaining = taking->into;
-    if (!strchr(value, '=')) return strata_wrong_usage(taking->self, "--set needs PATH=VALUE");
-    if (explaining->request.set_count == SETS) return strata_wrong_usage(taking->self, "--set is given more than %d times", SETS);
+    if (!strchr(value, '=')) return strata_usage_error(taking->self, "--set needs PATH=VALUE");
+    if (explaining->request.set_count == SETS) return strata_usage_error(taking->self, "--set is given more than %d times", SETS);
     explaining->set[explaining->request.set_count++] = value;
     return STRATA_EXIT_DONE;
 }
@@ -215,9 +215,9 @@ static int explain(const explaining_t *explaining) {
     strata_strategy_t *strategy = NULL;
     strata_status_t status = strata_config_load(&explaining->request, &strategy);
     int exit_status = STRATA_EXIT_DONE;
-    if (status != STRATA_OK) exit_status = strata_tell_failure();
-    else if (explaining->only_said) exit_status = strata_tell_written(strata_config_explain_short(strategy, stdout));
-    else exit_status = strata_tell_written(strata_config_explain(strategy, stdout));
+    if (status != STRATA_OK) exit_status = strata_print_failure();
+    else if (explaining->only_said) exit_status = strata_check_written(strata_config_explain_short(strategy, stdout));
+    else exit_status = strata_check_written(strata_config_explain(strategy, stdout));
     strata_strategy_delete(strategy);
     return exit_status;
 }
@@ -228,7 +228,7 @@ static int run_explain(const strata_command_t *self, int argc, char **argv) {
     explaining.request.set = explaining.set;
     int status = strata_options_read(self, &explaining, argc, argv, &words);
     if (status != STRATA_EXIT_DONE) return status;
-    if (words > 1) return strata_wrong_usage(self, "takes one strategy; strata diff compares two");
+    if (words > 1) return strata_usage_error(self, "takes one strategy; strata diff compares two");
     if (words == 1) strata_named_strategy(argv[0], &explaining.request);
     return explain(&explaining);
 }

@@ -10,7 +10,7 @@
 #include "trace/text/json_scan.h"
 #include "trace/text/output.h"
 
-enum { MOST_BYTES = 64 << 20, MOST_RUNS = 1 << 20 };
+enum { MAX_BYTES = 64 << 20, MAX_RUNS = 1 << 20 };
 
 typedef struct run {
     strata_json_slice_t text, trace, label;
@@ -44,7 +44,7 @@ static strata_status_t read_text(const char *path, char **text) {
         status = strata_input_read(input, &bytes, &count);
         if (status != STRATA_OK) status = strata_fail_context("%s", path);
         if (status != STRATA_OK || count == 0) break;
-        if (length + count > MOST_BYTES) status = strata_fail(STRATA_E_LIMIT, 0, "%s: more than 64 MiB", path);
+        if (length + count > MAX_BYTES) status = strata_fail(STRATA_E_LIMIT, 0, "%s: more than 64 MiB", path);
         char *grown = status == STRATA_OK ? strata_host_resize(*text, length + count + 1, 1) : NULL;
         if (!grown) status = strata_last_error()->status;
         if (status != STRATA_OK) break;
@@ -76,7 +76,7 @@ static const char *add_run(void *context, strata_json_slice_t name, strata_json_
     if (*value.at != '{') return "a run is not an object; give files that strata compare --json wrote";
     strata_json_value(&scan, value.at, run_member, &run);
     if (!run.trace.length || !run.label.length) return "the run has no trace or no label";
-    if (merge->count == MOST_RUNS) {
+    if (merge->count == MAX_RUNS) {
         merge->refused = STRATA_E_LIMIT;
         return "too many runs";
     }
@@ -190,8 +190,8 @@ static void write_list(const merge_t *merge, size_t list, strata_output_t *out) 
 static int write_all(const merge_t *merge, const char *path) {
     strata_output_t *out = NULL;
     strata_status_t status = strata_report_open(path, &out);
-    if (status == STRATA_E_INVALID) return strata_tell_failure();
-    if (status != STRATA_OK) return strata_tell_written(status);
+    if (status == STRATA_E_INVALID) return strata_print_failure();
+    if (status != STRATA_OK) return strata_check_written(status);
     strata_output_print(out, "{\"schema\": 1, ");
     for (size_t i = 0; i < LISTS; i++) write_list(merge, i, out);
     strata_output_print(out, "\"runs\": [");
@@ -200,7 +200,7 @@ static int write_all(const merge_t *merge, const char *path) {
         strata_output_write(out, merge->runs[i].text.at, merge->runs[i].text.length);
     }
     strata_output_print(out, "]}\n");
-    return strata_tell_written(strata_output_finish(out));
+    return strata_check_written(strata_output_finish(out));
 }
 
 static int merge_all(const char *json, char **paths, int count) {
@@ -209,7 +209,7 @@ static int merge_all(const char *json, char **paths, int count) {
     strata_status_t status = merge.texts && merge.others ? STRATA_OK : STRATA_E_HOST_MEMORY;
     for (int i = 0; i < count && status == STRATA_OK; i++) status = merge_file(&merge, paths[i]);
     if (status == STRATA_OK) status = check_unique(&merge);
-    int exit_status = status == STRATA_OK ? write_all(&merge, json) : strata_tell_failure();
+    int exit_status = status == STRATA_OK ? write_all(&merge, json) : strata_print_failure();
     for (int i = 0; i < merge.files; i++) strata_host_delete(merge.texts[i]);
     strata_host_delete(merge.texts);
     strata_host_delete(merge.others);
@@ -233,7 +233,7 @@ static int run_merge(const strata_command_t *self, int argc, char **argv) {
     int status = strata_options_read(self, &arguments, argc, argv, &files);
     if (status != STRATA_EXIT_DONE) return status;
     return files ? merge_all(arguments.json, argv, files)
-                 : strata_wrong_usage(self, "no files; give files that strata compare --json wrote");
+                 : strata_usage_error(self, "no files; give files that strata compare --json wrote");
 }
 
 const strata_command_t strata_command_merge = {

@@ -3,30 +3,30 @@
 #include "lab/tools/draw.h"
 #include "lab/tools/screen/report_file.h"
 
-strata_status_t strata_page_file_open(strata_page_file_t *file, const strata_arguments_t *arguments, size_t contenders) {
+strata_status_t strata_page_file_open(strata_page_file_t *file, const strata_arguments_t *arguments, size_t candidates) {
     if (!arguments->report) return STRATA_OK;
     if (arguments->trace_count == 0) return strata_fail(STRATA_E_INVALID, 0, "this shard has no trace, so the page would be empty");
-    strata_status_t status = strata_page_begin(&file->page, arguments->trace_count, contenders);
+    strata_status_t status = strata_page_begin(&file->page, arguments->trace_count, candidates);
     return status == STRATA_OK ? strata_marked_open(arguments->report, "the page", STRATA_PAGE_MARK, &file->out) : status;
 }
 
 static strata_status_t take_maps(strata_page_file_t *file, const strata_arguments_t *arguments,
-                                 const strata_contenders_t *contenders, const strata_run_result_t *results) {
+                                 const strata_candidates_t *candidates, const strata_run_result_t *results) {
     strata_status_t status = STRATA_OK;
     for (size_t i = 0; i < file->page.count && status == STRATA_OK; i++) {
         strata_page_run_t *run = &file->page.runs[i];
         run->result = &results[i];
-        status = strata_take_map(arguments, &contenders->all[i % contenders->count], run->trace, results[i].peak_row, &run->map);
+        status = strata_take_map(arguments, &candidates->all[i % candidates->count], run->trace, results[i].peak_row, &run->map);
     }
     return status;
 }
 
 strata_status_t strata_page_file_write(strata_page_file_t *file, const strata_arguments_t *arguments,
-                                       const strata_contenders_t *contenders, const strata_run_result_t *results,
+                                       const strata_candidates_t *candidates, const strata_run_result_t *results,
                                        const strata_findings_t *findings) {
     if (!file->out) return STRATA_OK;
     if (file->page.count == 0) return STRATA_OK; /* all traces were left out */
-    strata_status_t status = take_maps(file, arguments, contenders, results);
+    strata_status_t status = take_maps(file, arguments, candidates, results);
     if (status == STRATA_OK) status = strata_page_write(file->out, &file->page, findings);
     if (status != STRATA_OK) return status;
     strata_output_t *out = file->out;

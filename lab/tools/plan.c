@@ -14,7 +14,7 @@
 #include "platform/clock.h"
 #include "platform/host/host_memory.h"
 
-#define TIME_MOST UINT64_C(86400000000000)
+#define TIME_MAX UINT64_C(86400000000000)
 enum { CHECK_NS = 2000 /* approximate time of the validator per buffer */ };
 
 typedef struct arguments {
@@ -30,7 +30,7 @@ typedef struct session {
     const char *path;
     strata_plan_input_t input;
     uint64_t *offsets;
-    strata_plan_told_t told;
+    strata_plan_summary_t summary;
     strata_plan_dependencies_t passes;
 } session_t;
 
@@ -39,17 +39,17 @@ typedef struct session {
 static int take_time(const strata_taking_t *taking, const char *value) {
     arguments_t *a = taking->into;
     if (strata_parse_time(value, &a->time_ns) != STRATA_OK)
-        return strata_wrong_usage(taking->self, "--time: %s", strata_last_error()->text);
-    if (a->time_ns == 0 || a->time_ns > TIME_MOST)
-        return strata_wrong_usage(taking->self, "--time %.40s: write a time from 1ns to 86400s", value);
+        return strata_usage_error(taking->self, "--time: %s", strata_last_error()->text);
+    if (a->time_ns == 0 || a->time_ns > TIME_MAX)
+        return strata_usage_error(taking->self, "--time %.40s: write a time from 1ns to 86400s", value);
     return STRATA_EXIT_DONE;
 }
 
 static int take_capacity(const strata_taking_t *taking, const char *value) {
     arguments_t *a = taking->into;
     if (strata_parse_size(value, &a->capacity) != STRATA_OK)
-        return strata_wrong_usage(taking->self, "--capacity: %s", strata_last_error()->text);
-    if (a->capacity == 0) return strata_wrong_usage(taking->self, "--capacity is 0; write a size, or leave it out");
+        return strata_usage_error(taking->self, "--capacity: %s", strata_last_error()->text);
+    if (a->capacity == 0) return strata_usage_error(taking->self, "--capacity is 0; write a size, or leave it out");
     return STRATA_EXIT_DONE;
 }
 
@@ -63,7 +63,7 @@ static int take_step(const strata_taking_t *taking, const char *value) {
     for (const char *at = value; *at && step < UINT32_MAX; at++)
         step = *at >= '0' && *at <= '9' ? 10 * step + (uint64_t)(*at - '0') : UINT32_MAX;
     if (step == 0 || step >= UINT32_MAX)
-        return strata_wrong_usage(taking->self, "--step %.40s: write a number from 1, or all", value);
+        return strata_usage_error(taking->self, "--step %.40s: write a number from 1, or all", value);
     a->reading.step = step;
     return STRATA_EXIT_DONE;
 }
@@ -75,14 +75,14 @@ static int take_pools(const strata_taking_t *taking, const char *value) {
         a->pools = (strata_plan_pools_t)i;
         if (strcmp(value, words[i]) == 0) return STRATA_EXIT_DONE;
     }
-    return strata_wrong_usage(taking->self, "--pools %.40s: write intermediates, none, outputs or combined", value);
+    return strata_usage_error(taking->self, "--pools %.40s: write intermediates, none, outputs or combined", value);
 }
 
 static int take_streams(const strata_taking_t *taking, const char *value) {
     arguments_t *a = taking->into;
     a->apart = strcmp(value, "apart") == 0;
     if (a->apart || strcmp(value, "together") == 0) return STRATA_EXIT_DONE;
-    return strata_wrong_usage(taking->self, "--streams %.40s: write together or apart", value);
+    return strata_usage_error(taking->self, "--streams %.40s: write together or apart", value);
 }
 
 #define TEXT(name, letters, member, meaning)                                                                                       \
@@ -116,11 +116,11 @@ static const strata_option_t options[] = {
 /* ---- what it prints ---- */
 
 static void print_figures(const session_t *s) {
-    const strata_plan_result_t *r = &s->told.result;
+    const strata_plan_result_t *r = &s->summary.result;
     const strata_plan_input_t *input = &s->input;
     const char *name = strrchr(s->path, '/');
     printf("%s: %zu buffers%s%s\n", name ? name + 1 : s->path, input->table.count, *input->about ? ", " : "", input->about);
-    printf("  planner      %s\n", s->told.planner);
+    printf("  planner      %s\n", s->summary.planner);
     printf("  peak         %" PRIu64 " bytes (%.2f MiB)\n", r->peak, (double)r->peak / 1048576);
     printf("  lower bound  %" PRIu64 " bytes\n", r->lower_bound);
     printf("  ratio        %.4f\n", r->lower_bound ? (double)r->peak / (double)r->lower_bound : 1.0);
@@ -155,7 +155,7 @@ static strata_status_t bound_of(session_t *s, uint64_t *bound) {
 
 static void print_impossible(const session_t *s) {
     const char *name = strrchr(s->path, '/');
-    uint64_t bound = s->told.result.lower_bound;
+    uint64_t bound = s->summary.result.lower_bound;
     printf("%s: %zu buffers%s%s\n", name ? name + 1 : s->path, s->input.table.count, *s->input.about ? ", " : "", s->input.about);
     printf("  lower bound  %" PRIu64 " bytes (%.2f MiB)\n", bound, (double)bound / 1048576);
     printf("  capacity     %" PRIu64 " bytes: does not fit, %" PRIu64 " bytes less than the lower bound; no plan was made\n",
@@ -196,18 +196,18 @@ static strata_status_t make_sharing(session_t *s, const strata_plan_options_t *o
     strata_plan_result_t together = {.struct_size = sizeof together};
     half.time_ns = strata_max(half.time_ns / 2, 1);
     for (size_t i = 0; i < t->count; i++) forks[i] = t->buffers[i].fork;
-    strata_status_t status = strata_plan_make(&half, t->buffers, t->count, s->offsets, &s->told.result);
+    strata_status_t status = strata_plan_make(&half, t->buffers, t->count, s->offsets, &s->summary.result);
     set_forks(t, NULL);
-    half.time_ns = strata_max(o->time_ns - strata_min(s->told.result.time_ns, o->time_ns), 1);
+    half.time_ns = strata_max(o->time_ns - strata_min(s->summary.result.time_ns, o->time_ns), 1);
     if (status == STRATA_OK) status = strata_plan_make(&half, t->buffers, t->count, offsets, &together);
-    uint64_t spent = s->told.result.time_ns + together.time_ns;
-    if (status == STRATA_OK && together.peak < s->told.result.peak) {
+    uint64_t spent = s->summary.result.time_ns + together.time_ns;
+    if (status == STRATA_OK && together.peak < s->summary.result.peak) {
         memcpy(s->offsets, offsets, t->count * sizeof *offsets);
-        s->told.result = together;
+        s->summary.result = together;
     }
-    s->told.result.time_ns = spent;
-    s->told.result.lower_bound = together.lower_bound;
-    s->told.result.proved = s->told.result.peak <= together.lower_bound;
+    s->summary.result.time_ns = spent;
+    s->summary.result.lower_bound = together.lower_bound;
+    s->summary.result.proved = s->summary.result.peak <= together.lower_bound;
     if (status == STRATA_OK) status = strata_plan_check(t->buffers, t->count, s->offsets, NULL);
     set_forks(t, forks);
     s->passes.struct_size = sizeof s->passes;
@@ -221,10 +221,10 @@ static strata_status_t make(session_t *s, const strata_plan_options_t *o) {
     uint32_t *forks = share ? strata_host_new(t->count + 1, sizeof *forks) : NULL;
     uint64_t *offsets = share ? strata_host_new(t->count + 1, sizeof *offsets) : NULL;
     s->offsets = strata_host_new(t->count + 1, sizeof *s->offsets);
-    s->told.result.struct_size = sizeof s->told.result;
+    s->summary.result.struct_size = sizeof s->summary.result;
     strata_status_t status = s->offsets && (!share || (forks && offsets)) ? STRATA_OK : STRATA_E_HOST_MEMORY;
     if (status == STRATA_OK && share) status = make_sharing(s, o, offsets, forks);
-    if (status == STRATA_OK && !share) status = strata_plan_make(o, t->buffers, t->count, s->offsets, &s->told.result);
+    if (status == STRATA_OK && !share) status = strata_plan_make(o, t->buffers, t->count, s->offsets, &s->summary.result);
     if (status == STRATA_OK && !share) status = strata_plan_check(t->buffers, t->count, s->offsets, NULL);
     strata_host_delete(offsets);
     strata_host_delete(forks);
@@ -240,8 +240,9 @@ static strata_status_t write_files(const session_t *s) {
     const arguments_t *a = &s->a;
     const strata_plan_table_t *t = &s->input.table;
     strata_status_t status = STRATA_OK;
-    if (a->json) status = strata_plan_json_write(a->json, &s->told, t, NULL);
-    if (status == STRATA_OK && a->out && ends_in(a->out, ".json")) status = strata_plan_json_write(a->out, &s->told, t, s->offsets);
+    if (a->json) status = strata_plan_json_write(a->json, &s->summary, t, NULL);
+    if (status == STRATA_OK && a->out && ends_in(a->out, ".json"))
+        status = strata_plan_json_write(a->out, &s->summary, t, s->offsets);
     else if (status == STRATA_OK && a->out) status = strata_plan_table_write(t, s->offsets, a->out);
     if (status == STRATA_OK && a->svg) status = strata_plan_svg(a->svg, t, s->offsets);
     return status;
@@ -249,29 +250,29 @@ static strata_status_t write_files(const session_t *s) {
 
 static int tell(session_t *s, const strata_plan_options_t *o) {
     bool quiet = (s->a.json && strcmp(s->a.json, "-") == 0) || (s->a.out && strcmp(s->a.out, "-") == 0);
-    uint64_t *bound = &s->told.result.lower_bound;
+    uint64_t *bound = &s->summary.result.lower_bound;
     strata_status_t status = s->a.capacity ? bound_of(s, bound) : STRATA_OK;
     if (status == STRATA_OK && s->a.capacity && *bound > s->a.capacity) {
-        s->told.no_plan = true;
+        s->summary.no_plan = true;
         if (!quiet) print_impossible(s);
-        if (s->a.json) status = strata_plan_json_write(s->a.json, &s->told, &s->input.table, NULL);
-        if (status != STRATA_OK) (void)strata_tell_failure();
+        if (s->a.json) status = strata_plan_json_write(s->a.json, &s->summary, &s->input.table, NULL);
+        if (status != STRATA_OK) (void)strata_print_failure();
         return STRATA_EXIT_FAILED;
     }
-    strata_plan_progress_begin(s->told.planner, s->a.time_ns);
+    strata_plan_progress_begin(s->summary.planner, s->a.time_ns);
     if (status == STRATA_OK) status = make(s, o);
     strata_plan_progress_end();
-    if (status != STRATA_OK) return strata_tell_failure();
+    if (status != STRATA_OK) return strata_print_failure();
     if (!quiet) print_figures(s);
     if (s->a.lines) status = print_lines(s, o);
     if (status == STRATA_OK && s->a.draw)
         status = strata_plan_draw(stdout, &s->input.table, s->offsets, strata_terminal_width(100));
-    if (status != STRATA_OK) return strata_tell_failure();
+    if (status != STRATA_OK) return strata_print_failure();
     if (write_files(s) != STRATA_OK) {
-        (void)strata_tell_failure();
-        return strata_last_error()->status == STRATA_E_INVALID ? STRATA_EXIT_WRONG : STRATA_EXIT_FAILED;
+        (void)strata_print_failure();
+        return strata_last_error()->status == STRATA_E_INVALID ? STRATA_EXIT_USAGE : STRATA_EXIT_FAILED;
     }
-    return s->a.capacity && s->told.result.peak > s->a.capacity ? STRATA_EXIT_FAILED : STRATA_EXIT_DONE;
+    return s->a.capacity && s->summary.result.peak > s->a.capacity ? STRATA_EXIT_FAILED : STRATA_EXIT_DONE;
 }
 
 static int run_plan(const strata_command_t *self, int argc, char **argv) {
@@ -282,25 +283,25 @@ static int run_plan(const strata_command_t *self, int argc, char **argv) {
     int words;
     int status = strata_options_read(self, a, argc, argv, &words);
     if (status != STRATA_EXIT_DONE) return status;
-    if (words != 1) return strata_wrong_usage(self, words ? "takes one file" : "no file; write a trace, a CSV or a plan");
+    if (words != 1) return strata_usage_error(self, words ? "takes one file" : "no file; write a trace, a CSV or a plan");
     if (a->out && strcmp(a->out, argv[0]) == 0)
-        return strata_wrong_usage(self, "-o %.200s is also the input; write another name", a->out);
+        return strata_usage_error(self, "-o %.200s is also the input; write another name", a->out);
     if (a->compare && (a->json || a->out || a->svg || a->draw || a->lines))
-        return strata_wrong_usage(self, "--compare only prints tables; leave out --json, -o, --svg, --draw and --lines");
+        return strata_usage_error(self, "--compare only prints tables; leave out --json, -o, --svg, --draw and --lines");
     session.path = argv[0];
-    session.told.planner = a->planner;
+    session.summary.planner = a->planner;
     strata_plan_options_t o = {.struct_size = sizeof o,
                                .planner = a->planner,
                                .time_ns = a->time_ns,
                                .capacity = a->capacity,
                                .pools = a->pools,
                                .mended = a->mended};
-    if (strata_plan_input_read(argv[0], &a->reading, &session.input) != STRATA_OK) return strata_tell_failure();
+    if (strata_plan_input_read(argv[0], &a->reading, &session.input) != STRATA_OK) return strata_print_failure();
     /* Reading took a part of the time, and checking will take another. A plan is made even if no time is left. */
     uint64_t spent = strata_real_now() - begin + session.input.table.count * CHECK_NS;
     if (!a->compare) o.time_ns = a->time_ns > spent ? a->time_ns - spent : 1;
     if (!a->compare) status = tell(&session, &o);
-    else if (strata_plan_contest(stdout, &session.input, &o) != STRATA_OK) status = strata_tell_failure();
+    else if (strata_plan_contest(stdout, &session.input, &o) != STRATA_OK) status = strata_print_failure();
     strata_host_delete(session.offsets);
     strata_plan_input_delete(&session.input);
     return status;

@@ -23,16 +23,16 @@ typedef struct arguments {
 
 static int take_set(const strata_taking_t *taking, const char *text) {
     arguments_t *a = taking->into;
-    if (a->set_count == SETTINGS) return strata_wrong_usage(taking->self, "--set is given more than %d times", SETTINGS);
+    if (a->set_count == SETTINGS) return strata_usage_error(taking->self, "--set is given more than %d times", SETTINGS);
     if (strchr(text, ','))
-        return strata_wrong_usage(taking->self, "--set %.60s: write one setting without a comma, and repeat --set for others",
+        return strata_usage_error(taking->self, "--set %.60s: write one setting without a comma, and repeat --set for others",
                                   text);
     a->set[a->set_count++] = text;
     return STRATA_EXIT_DONE;
 }
 
 static int take_report(const strata_taking_t *taking, const char *file) {
-    if (file && !*file) return strata_wrong_usage(taking->self, "--report= has no file name");
+    if (file && !*file) return strata_usage_error(taking->self, "--report= has no file name");
     ((arguments_t *)taking->into)->report = file ? file : "1";
     return STRATA_EXIT_DONE;
 }
@@ -125,7 +125,7 @@ static int check_report(const strata_command_t *self, const char *file) {
     char *slash = strrchr(folder, '/');
     if (slash) slash[slash == folder] = '\0';
     int made = strstr(file, "%p") ? access(slash ? folder : ".", W_OK) : open(file, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
-    if (made < 0) return strata_wrong_usage(self, "--report=%.200s: %s", file, strerror(errno));
+    if (made < 0) return strata_usage_error(self, "--report=%.200s: %s", file, strerror(errno));
     if (!strstr(file, "%p")) close(made);
     return STRATA_EXIT_DONE;
 }
@@ -141,10 +141,10 @@ static bool prepare(const arguments_t *a, const char *library) {
 
 static int check_program(const strata_command_t *self, const char *name) {
     char path[PATH_MAX];
-    if (!strata_program_find(name, path, sizeof path)) return strata_wrong_usage(self, "%.200s: there is no such program", name);
+    if (!strata_program_find(name, path, sizeof path)) return strata_usage_error(self, "%.200s: there is no such program", name);
     strata_program_kind_t kind = strata_program_kind(path);
     if (kind == STRATA_PROGRAM_STATIC)
-        return strata_wrong_usage(self, "%.200s is linked statically, so no library can be preloaded into it", path);
+        return strata_usage_error(self, "%.200s is linked statically, so no library can be preloaded into it", path);
     if (kind == STRATA_PROGRAM_OWN_RUNTIME)
         fprintf(
             stderr,
@@ -176,7 +176,7 @@ static int start(const strata_command_t *self, const arguments_t *a, char **prog
         fprintf(stderr, "strata run: the settings do not fit into the environment\n");
         return STRATA_EXIT_FAILED;
     }
-    if (check_strategy() != STRATA_OK) return strata_tell_failure();
+    if (check_strategy() != STRATA_OK) return strata_print_failure();
     fflush(NULL);
     execvp(program[0], program);
     fprintf(stderr, "strata run: %s: %s\n", program[0], strerror(errno));
@@ -188,8 +188,8 @@ static int run_run(const strata_command_t *self, int argc, char **argv) {
     int words;
     int status = strata_options_read(self, &arguments, argc, argv, &words);
     if (status != STRATA_EXIT_DONE) return status;
-    if (arguments.table) return words ? strata_wrong_usage(self, "--table takes no arguments") : print_table();
-    if (words == 0) return strata_wrong_usage(self, "no program; write -- ./program and its arguments");
+    if (arguments.table) return words ? strata_usage_error(self, "--table takes no arguments") : print_table();
+    if (words == 0) return strata_usage_error(self, "no program; write -- ./program and its arguments");
     argv[words] = NULL; /* argv ends with NULL, and the words are at its front */
     return start(self, &arguments, argv);
 }

@@ -9,13 +9,13 @@
 
 typedef struct session {
     strata_arguments_t arguments;
-    strata_contenders_t contenders;
+    strata_candidates_t candidates;
     strata_trace_t *trace;
     strata_run_result_t result;
 } session_t;
 
 static strata_status_t load(session_t *session) {
-    strata_status_t status = strata_contenders_load(&session->arguments, &session->contenders);
+    strata_status_t status = strata_candidates_load(&session->arguments, &session->candidates);
     if (status == STRATA_OK) status = strata_trace_load(strata_arguments_trace(&session->arguments, 0), &session->trace);
     if (status != STRATA_OK) return status;
     size_t rows = session->trace->count;
@@ -32,21 +32,21 @@ static void ignore_row(void *context, const strata_series_sample_t *sample) {
 }
 
 static strata_status_t run(session_t *session, size_t rows, strata_stats_t *stats) {
-    const strata_contender_t *contender = &session->contenders.all[0];
+    const strata_candidate_t *candidate = &session->candidates.all[0];
     bool steps = stats && stats->steps;
     strata_run_follow_t follow = {.row = steps ? strata_stats_sample : ignore_row,
                                   .refused = strata_stats_refused,
                                   .moment = steps ? strata_stats_step : NULL,
                                   .context = stats};
     strata_run_options_t options = {
-        .target = contender->target,
+        .target = candidate->target,
         .timeline = {.lag_ns = session->arguments.lag_ns, .legacy_default = session->arguments.legacy_default},
         .rows = rows,
         .look = stats ? strata_stats_write : NULL,
         .look_context = stats,
         .follow = stats ? &follow : NULL,
     };
-    return strata_run(session->trace, contender->strategy, &options, &session->result);
+    return strata_run(session->trace, candidate->strategy, &options, &session->result);
 }
 
 /* A replay is deterministic, so the second run stops at the row that the first one found. */
@@ -75,9 +75,9 @@ static int tell(session_t *session, size_t row) {
     if (status == STRATA_OK) status = run(session, row, &stats);
     strata_host_delete(stats.refused);
     if (status == STRATA_OK) status = stats.status;
-    if (status == STRATA_OK) return strata_tell_written(strata_output_finish(stats.out));
+    if (status == STRATA_OK) return strata_check_written(strata_output_finish(stats.out));
     strata_output_abandon(stats.out);
-    return status == STRATA_E_IO ? strata_tell_written(status) : strata_tell_failure();
+    return status == STRATA_E_IO ? strata_check_written(status) : strata_print_failure();
 }
 
 static int end(session_t *session, int exit_status) {
@@ -90,12 +90,12 @@ static int end(session_t *session, int exit_status) {
         fprintf(stderr, "strata: at the close: %s\n", session->result.ended.lost);
         if (exit_status == STRATA_EXIT_DONE) exit_status = STRATA_EXIT_FAILED;
     }
-    if (session->trace && session->contenders.count > 0)
-        strata_unmatched_tell(session->contenders.all[0].label, session->contenders.all[0].strategy, session->trace);
+    if (session->trace && session->candidates.count > 0)
+        strata_unmatched_print(session->candidates.all[0].label, session->candidates.all[0].strategy, session->trace);
     if (session->result.work_left_out)
         fprintf(stderr, "strata: %s cannot run the work of a trace; kernels are left out\n", session->result.device);
     strata_trace_delete(session->trace);
-    strata_contenders_delete(&session->contenders);
+    strata_candidates_delete(&session->candidates);
     return exit_status;
 }
 
@@ -106,7 +106,7 @@ static int run_stats(const strata_command_t *self, int argc, char **argv) {
     size_t row = 0;
     strata_status_t status = load(&session);
     if (status == STRATA_OK) status = find_row(&session, &row);
-    return end(&session, status == STRATA_OK ? tell(&session, row) : strata_tell_failure());
+    return end(&session, status == STRATA_OK ? tell(&session, row) : strata_print_failure());
 }
 
 const strata_command_t strata_command_stats = {

@@ -24,8 +24,8 @@ typedef struct arguments {
 /* ---- the command line ---- */
 
 static int add_name(const strata_taking_t *taking, const char *text, const char **names, size_t most, size_t *count) {
-    if (!*text) return strata_wrong_usage(taking->self, "%s needs %s", taking->option->name, taking->option->value);
-    if (*count == most) return strata_wrong_usage(taking->self, "%s is given more than %zu times", taking->option->name, most);
+    if (!*text) return strata_usage_error(taking->self, "%s needs %s", taking->option->name, taking->option->value);
+    if (*count == most) return strata_usage_error(taking->self, "%s is given more than %zu times", taking->option->name, most);
     names[(*count)++] = text;
     return STRATA_EXIT_DONE;
 }
@@ -173,7 +173,7 @@ static strata_status_t tell_failures(const torture_campaign_t *c, const torture_
     for (uint32_t i = 0; i < count && told < TOLD && status == STRATA_OK; i++) {
         if (!is_first_of_kind(failures, i)) continue;
         printf("\n");
-        status = torture_tell(stdout, c, &failures[i], true);
+        status = torture_print_progress(stdout, c, &failures[i], true);
         told++;
     }
     if (count) printf("\n");
@@ -187,11 +187,11 @@ static int run(torture_campaign_t *c, bool progress) {
     double begin = seconds();
     progress_t shown = {.programs = c->programs, .begin = begin, .terminal = isatty(STDERR_FILENO)};
     if (progress || shown.terminal) c->progress = show_progress, c->progress_context = &shown;
-    strata_status_t status = torture_run_apart(c, &sum, failures, &count);
+    strata_status_t status = torture_run_isolated(c, &sum, failures, &count);
     double took = seconds() - begin;
     end_progress(&shown);
     if (status == STRATA_OK) status = tell_failures(c, failures, count);
-    if (status != STRATA_OK) return strata_tell_failure();
+    if (status != STRATA_OK) return strata_print_failure();
     print_sum(c, &sum, took);
     return sum.failed ? STRATA_EXIT_FAILED : STRATA_EXIT_DONE;
 }
@@ -204,7 +204,7 @@ static int write_steps(const torture_campaign_t *c, uint64_t every) {
     if (status == STRATA_OK) status = torture_write_steps(c, every, out, &failed);
     if (status == STRATA_OK) status = strata_output_finish(out);
     else strata_output_abandon(out);
-    if (status != STRATA_OK) return strata_tell_failure();
+    if (status != STRATA_OK) return strata_print_failure();
     return failed ? STRATA_EXIT_FAILED : STRATA_EXIT_DONE;
 }
 
@@ -231,7 +231,7 @@ static int run_torture(const strata_command_t *self, int argc, char **argv) {
     int words;
     int result = strata_options_read(self, &a, argc, argv, &words);
     if (result != STRATA_EXIT_DONE) return result;
-    if (words > 0) return strata_wrong_usage(self, "\"%.40s\" is not an option; write --strategy %.40s", argv[0], argv[0]);
+    if (words > 0) return strata_usage_error(self, "\"%.40s\" is not an option; write --strategy %.40s", argv[0], argv[0]);
     if (collect(&a, &list) == STRATA_OK) {
         if (a.jobs > a.programs) a.jobs = a.programs;
         torture_campaign_t campaign = {.strategies = &list,
@@ -246,7 +246,7 @@ static int run_torture(const strata_command_t *self, int argc, char **argv) {
                                        .jobs = (uint32_t)a.jobs};
         result = a.steps ? write_steps(&campaign, a.steps) : run(&campaign, a.progress);
     } else {
-        result = strata_tell_failure();
+        result = strata_print_failure();
     }
     torture_strategies_delete(&list);
     return result;

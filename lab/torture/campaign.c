@@ -19,7 +19,7 @@ typedef struct each {
     torture_each_fn tell;
     void *context;
     uint64_t number;
-    torture_program_t drawn, lawful[TORTURE_DIALECTS];
+    torture_program_t drawn, well_formed[TORTURE_DIALECTS];
     bool made[TORTURE_DIALECTS];
 } each_t;
 
@@ -28,11 +28,13 @@ static _Noreturn void fail(void) {
     _Exit(3);
 }
 
-static const torture_program_t *lawful_in(each_t *each, torture_dialect_t dialect) {
-    torture_program_t *lawful = &each->lawful[dialect];
-    if (!each->made[dialect] && !(torture_program_copy(lawful, &each->drawn) && torture_law(lawful, dialect))) fail();
+static const torture_program_t *well_formed_in(each_t *each, torture_dialect_t dialect) {
+    torture_program_t *well_formed = &each->well_formed[dialect];
+    if (!each->made[dialect] &&
+        !(torture_program_copy(well_formed, &each->drawn) && torture_make_well_formed(well_formed, dialect)))
+        fail();
     each->made[dialect] = true;
-    return lawful;
+    return well_formed;
 }
 
 /* Selects by the position among the program's strategies. Neighboring programs leave out different ones. */
@@ -44,12 +46,12 @@ static bool is_left_out(const each_t *each, uint32_t position) {
 /* Both orders of threads are tried in turn, one with the program's even strategies, the other with its odd ones. */
 static bool tell_modes(each_t *each, uint32_t strategy, uint32_t position) {
     if (is_left_out(each, position)) return true;
-    const torture_program_t *lawful = lawful_in(each, each->campaign->strategies->all[strategy].dialect);
+    const torture_program_t *well_formed = well_formed_in(each, each->campaign->strategies->all[strategy].dialect);
     torture_run_t run = {.number = each->number, .strategy = strategy, .mode = STRATA_TORTURE_INTERLEAVED};
-    if (!each->tell(each->context, &run, lawful)) return false;
-    if (lawful->threads == 1 || (each->campaign->few_threads && (each->number + strategy) % 3)) return true;
+    if (!each->tell(each->context, &run, well_formed)) return false;
+    if (well_formed->threads == 1 || (each->campaign->few_threads && (each->number + strategy) % 3)) return true;
     run.mode = (each->number + strategy) % 2 ? STRATA_TORTURE_TURNS : STRATA_TORTURE_AT_ONCE;
-    return each->tell(each->context, &run, lawful);
+    return each->tell(each->context, &run, well_formed);
 }
 
 void torture_each_run(const torture_campaign_t *campaign, uint64_t number, torture_each_fn tell, void *context) {
@@ -68,10 +70,10 @@ void torture_each_run(const torture_campaign_t *campaign, uint64_t number, tortu
         if (!tell_modes(&each, others + (uint32_t)((number * campaign->drawn_each + i) % list->drawn), others + i)) return;
 }
 
-void torture_sum_add(torture_sum_t *sum, const torture_run_t *run, const torture_program_t *lawful,
+void torture_sum_add(torture_sum_t *sum, const torture_run_t *run, const torture_program_t *well_formed,
                      const torture_verdict_t *verdict) {
     sum->runs[run->mode]++;
-    sum->operations += lawful->count;
+    sum->operations += well_formed->count;
     sum->hazards += verdict->hazards;
     sum->served += verdict->served;
     sum->refused += verdict->refused;
@@ -91,11 +93,11 @@ typedef struct here {
     torture_verdict_t verdict;
 } here_t;
 
-static bool run_here(void *context, const torture_run_t *run, const torture_program_t *lawful) {
+static bool run_here(void *context, const torture_run_t *run, const torture_program_t *well_formed) {
     here_t *here = context;
     const torture_strategy_t *strategy = &here->campaign->strategies->all[run->strategy];
-    torture_play(lawful, strategy->strategy, strategy->may_refuse, run->mode, &here->verdict);
-    torture_sum_add(here->sum, run, lawful, &here->verdict);
+    torture_play(well_formed, strategy->strategy, strategy->may_refuse, run->mode, &here->verdict);
+    torture_sum_add(here->sum, run, well_formed, &here->verdict);
     if (here->verdict.fault == TORTURE_FAULT_NONE) return true;
     here->sum->failed++;
     if (here->count < here->room) here->failures[here->count++] = (torture_failure_t){*run, here->verdict};

@@ -30,7 +30,7 @@ typedef struct torture_sum {
 } torture_sum_t;
 
 /* Adds the results of a run. */
-void torture_sum_add(torture_sum_t *sum, const torture_run_t *run, const torture_program_t *lawful,
+void torture_sum_add(torture_sum_t *sum, const torture_run_t *run, const torture_program_t *well_formed,
                      const torture_verdict_t *verdict);
 
 enum { TORTURE_FAILURES_KEPT = 16, TORTURE_JOBS = 64, TORTURE_LOOK_MS = 100 };
@@ -47,7 +47,7 @@ typedef struct torture_campaign {
     uint32_t drawn_each; /* drawn strategies of each program, in turn */
     uint32_t thin; /* each program is run under every `thin`-th strategy, in turn; 0 for all */
     uint32_t jobs; /* processes */
-    torture_progress_fn progress; /* of torture_run_apart(), every TORTURE_LOOK_MS; may be NULL */
+    torture_progress_fn progress; /* of torture_run_isolated(), every TORTURE_LOOK_MS; may be NULL */
     void *progress_context;
     bool few_threads; /* threads run programs only under every third strategy */
 } torture_campaign_t;
@@ -58,7 +58,7 @@ enum { TORTURE_LONG = 6000 };
 bool torture_campaign_draw(const torture_campaign_t *campaign, uint64_t number, torture_program_t *program);
 
 /* Called for every run. Returns false to stop. */
-typedef bool (*torture_each_fn)(void *context, const torture_run_t *run, const torture_program_t *lawful);
+typedef bool (*torture_each_fn)(void *context, const torture_run_t *run, const torture_program_t *well_formed);
 /* Calls `each` for every run of one program: all strategies except the drawn ones, and `drawn_each` of those.
  * A program with threads is also run in turns, or at once. */
 void torture_each_run(const torture_campaign_t *campaign, uint64_t number, torture_each_fn each, void *context);
@@ -68,10 +68,10 @@ void torture_each_run(const torture_campaign_t *campaign, uint64_t number, tortu
 uint32_t torture_run_here(const torture_campaign_t *campaign, torture_sum_t *sum, torture_failure_t *failures, uint32_t room);
 /* Runs the programs in separate processes, so that a crash or a hang is a failure like any other. No facade
  * may have been opened in this process. Fails with E_IO. */
-strata_status_t torture_run_apart(const torture_campaign_t *campaign, torture_sum_t *sum, torture_failure_t *failures,
-                                  uint32_t *failure_count);
+strata_status_t torture_run_isolated(const torture_campaign_t *campaign, torture_sum_t *sum, torture_failure_t *failures,
+                                     uint32_t *failure_count);
 
 /* Shrinks a failure, in separate processes if `apart` is true. Prints its description and a C program that shows it. */
-strata_status_t torture_tell(FILE *out, const torture_campaign_t *campaign, const torture_failure_t *failure, bool apart);
+strata_status_t torture_print_progress(FILE *out, const torture_campaign_t *campaign, const torture_failure_t *failure, bool apart);
 
 #endif

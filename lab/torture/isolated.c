@@ -65,8 +65,8 @@ static int wait_for(pid_t child) {
 
 static bool ended_well(int how) { return WIFEXITED(how) && WEXITSTATUS(how) == 0; }
 
-strata_status_t torture_play_apart(const torture_program_t *program, const strata_strategy_t *strategy, bool may_refuse,
-                                   strata_torture_mode_t mode, torture_verdict_t *shared) {
+strata_status_t torture_play_isolated(const torture_program_t *program, const strata_strategy_t *strategy, bool may_refuse,
+                                      strata_torture_mode_t mode, torture_verdict_t *shared) {
     static torture_verdict_t played;
     torture_ended(0, 0, shared); /* the verdict until the child sets another, because the code that it runs may call exit() */
     pid_t child = begin_process();
@@ -112,7 +112,7 @@ static bool is_same(const torture_run_t *a, const torture_run_t *b) {
     return a->number == b->number && a->strategy == b->strategy && a->mode == b->mode;
 }
 
-static bool work(void *context, const torture_run_t *run, const torture_program_t *lawful) {
+static bool work(void *context, const torture_run_t *run, const torture_program_t *well_formed) {
     working_t *working = context;
     part_t *part = working->part;
     const torture_strategy_t *strategy = &working->campaign->strategies->all[run->strategy];
@@ -122,8 +122,8 @@ static bool work(void *context, const torture_run_t *run, const torture_program_
     }
     part->run = *run;
     (void)alarm(TORTURE_SECONDS);
-    torture_play(lawful, strategy->strategy, strategy->may_refuse, run->mode, &working->verdict);
-    torture_sum_add(&part->sum, run, lawful, &working->verdict);
+    torture_play(well_formed, strategy->strategy, strategy->may_refuse, run->mode, &working->verdict);
+    torture_sum_add(&part->sum, run, well_formed, &working->verdict);
     if (working->verdict.fault) note_failure(part, run, &working->verdict);
     return true;
 }
@@ -201,8 +201,8 @@ static void add_part(const part_t *part, torture_sum_t *sum, torture_failure_t *
     for (uint32_t i = 0; i < part->count && *count < TORTURE_FAILURES_KEPT; i++) failures[(*count)++] = part->failures[i];
 }
 
-strata_status_t torture_run_apart(const torture_campaign_t *campaign, torture_sum_t *sum, torture_failure_t *failures,
-                                  uint32_t *failure_count) {
+strata_status_t torture_run_isolated(const torture_campaign_t *campaign, torture_sum_t *sum, torture_failure_t *failures,
+                                     uint32_t *failure_count) {
     pid_t children[TORTURE_JOBS];
     uint32_t begun = 0;
     strata_status_t status = STRATA_OK;

@@ -1,6 +1,6 @@
 /* Runs programs in separate processes. */
-#ifndef STRATA_TORTURE_APART_H
-#define STRATA_TORTURE_APART_H
+#ifndef STRATA_TORTURE_ISOLATED_H
+#define STRATA_TORTURE_ISOLATED_H
 
 #include <sys/types.h>
 
@@ -10,8 +10,8 @@ enum { TORTURE_SECONDS = 60, TORTURE_SECONDS_SMALL = 5 /* limits of one run, in 
 
 /* Calls torture_play() in another process. A crash or a hang is its verdict. `shared` is in memory that both
  * processes can access (torture_shared_new()). Fails with E_IO if no process can be created. */
-strata_status_t torture_play_apart(const torture_program_t *program, const strata_strategy_t *strategy, bool may_refuse,
-                                   strata_torture_mode_t mode, torture_verdict_t *shared);
+strata_status_t torture_play_isolated(const torture_program_t *program, const strata_strategy_t *strategy, bool may_refuse,
+                                      strata_torture_mode_t mode, torture_verdict_t *shared);
 /* Calls fork(). The child ends with the thread that created it, however that ends. */
 pid_t torture_fork(void);
 void *torture_shared_new(size_t size);

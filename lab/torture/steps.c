@@ -56,16 +56,16 @@ static void after_operation(void *context, const torture_world_t *w, uint32_t nu
     if (ended && steps->status == STRATA_OK) steps->status = strata_changes_write_all(w->s, steps->out);
 }
 
-static bool run(void *context, const torture_run_t *run, const torture_program_t *lawful) {
+static bool run(void *context, const torture_run_t *run, const torture_program_t *well_formed) {
     steps_t *steps = context;
     const torture_strategy_t *strategy = &steps->campaign->strategies->all[run->strategy];
     const torture_verdict_t *verdict = &steps->verdict;
     if (run->mode != STRATA_TORTURE_INTERLEAVED) return true;
-    steps->program = lawful;
+    steps->program = well_formed;
     steps->refused = 0;
     memset(&steps->changes, 0, sizeof steps->changes);
     strata_output_print(steps->out, "program %" PRIu64 " under %s\n", run->number, strategy->name);
-    torture_play_watched(lawful, strategy->strategy, strategy->may_refuse, after_operation, steps, &steps->verdict);
+    torture_play_watched(well_formed, strategy->strategy, strategy->may_refuse, after_operation, steps, &steps->verdict);
     steps->failed += verdict->fault != TORTURE_FAULT_NONE;
     strata_status_t written = strata_output_print(
         steps->out, "verdict %s, %" PRIu64 " served, %" PRIu64 " refused, %" PRIu64 " captures, %" PRIu64 " launches%s%s\n",

@@ -9,7 +9,7 @@
 #include "trace/text/input.h"
 #include "trace/text/json_scan.h"
 
-enum { MOST_BYTES = 256 << 20, NAME_BYTES = 256 };
+enum { MAX_BYTES = 256 << 20, NAME_BYTES = 256 };
 
 strata_status_t strata_plan_json_is_one(const char *path, bool *is) {
     strata_input_t *input = NULL;
@@ -35,7 +35,7 @@ static strata_status_t read_text(const char *path, char **text) {
         status = strata_input_read(input, &bytes, &count);
         if (status != STRATA_OK) status = strata_fail_context("%s", path);
         if (status != STRATA_OK || count == 0) break;
-        if (length + count > MOST_BYTES) status = strata_fail(STRATA_E_LIMIT, 0, "%s: more than 256 MiB", path);
+        if (length + count > MAX_BYTES) status = strata_fail(STRATA_E_LIMIT, 0, "%s: more than 256 MiB", path);
         if (status == STRATA_OK && length + count >= capacity) {
             capacity = 2 * (length + count) + 1;
             char *grown = strata_host_resize(*text, capacity, 1);

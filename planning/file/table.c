@@ -92,8 +92,8 @@ static uint8_t find_column(const char *name) {
 }
 
 static strata_status_t wrong_header(const reading_t *r, uint32_t field, const char *what) {
-    return strata_lines_wrong(&r->lines, field < r->field_count ? r->lines.columns[field] : 1,
-                              "%s; a header has id,lower,upper,size and optionally alignment,offset,kind,fork,branch,output", what);
+    return strata_lines_fail(&r->lines, field < r->field_count ? r->lines.columns[field] : 1,
+                             "%s; a header has id,lower,upper,size and optionally alignment,offset,kind,fork,branch,output", what);
 }
 
 static strata_status_t read_columns(reading_t *r) {
@@ -126,7 +126,7 @@ static strata_status_t next_line(strata_lines_t *lines, bool *end) {
 static strata_status_t read_header(reading_t *r) {
     bool end = false;
     strata_status_t status = next_line(&r->lines, &end);
-    if (status == STRATA_OK && end) return strata_lines_wrong(&r->lines, 1, "the header is missing; write id,lower,upper,size");
+    if (status == STRATA_OK && end) return strata_lines_fail(&r->lines, 1, "the header is missing; write id,lower,upper,size");
     return status == STRATA_OK ? read_columns(r) : status;
 }
 
@@ -145,9 +145,9 @@ static bool parse_number(const char *text, uint64_t *number) {
 
 static strata_status_t number(const reading_t *r, uint32_t field, uint64_t most, uint64_t *value) {
     if (parse_number(r->lines.fields[field], value) && *value <= most) return STRATA_OK;
-    return strata_lines_wrong(&r->lines, r->lines.columns[field], "%s is \"%s\"; write a whole number from 0 to %llu",
-                              columns[r->column_of[field]].name, strata_shown(r->lines.fields[field]).text,
-                              (unsigned long long)most);
+    return strata_lines_fail(&r->lines, r->lines.columns[field], "%s is \"%s\"; write a whole number from 0 to %llu",
+                             columns[r->column_of[field]].name, strata_shown(r->lines.fields[field]).text,
+                             (unsigned long long)most);
 }
 
 static strata_status_t small_number(const reading_t *r, uint32_t field, uint32_t *value) {
@@ -196,16 +196,16 @@ static strata_status_t read_row(reading_t *r, strata_plan_table_t *t) {
     snprintf(number_as_name, sizeof number_as_name, "%zu", t->count);
     strata_status_t status = strata_lines_split(&r->lines, &count);
     if (status == STRATA_OK && count != r->field_count)
-        return strata_lines_wrong(&r->lines, 1, "%u fields, but the header has %u; write the same number", count, r->field_count);
+        return strata_lines_fail(&r->lines, 1, "%u fields, but the header has %u; write the same number", count, r->field_count);
     for (uint32_t i = 0; i < count && status == STRATA_OK; i++)
         if (r->column_of[i] < STRATA_PLAN_COLUMNS) status = read_field(r, i, &buffer, &name);
     if (status != STRATA_OK) return status;
     if (buffer.lower >= buffer.upper)
-        return strata_lines_wrong(&r->lines, 1, "the buffer ends at %llu but begins at %llu; write an end after the begin",
-                                  (unsigned long long)buffer.upper, (unsigned long long)buffer.lower);
+        return strata_lines_fail(&r->lines, 1, "the buffer ends at %llu but begins at %llu; write an end after the begin",
+                                 (unsigned long long)buffer.upper, (unsigned long long)buffer.lower);
     if (buffer.alignment && !strata_is_power_of_two(buffer.alignment))
-        return strata_lines_wrong(&r->lines, 1, "alignment %llu is not a power of two; write 256 or the like",
-                                  (unsigned long long)buffer.alignment);
+        return strata_lines_fail(&r->lines, 1, "alignment %llu is not a power of two; write 256 or the like",
+                                 (unsigned long long)buffer.alignment);
     t->line = r->lines.line;
     return strata_plan_table_add(t, &buffer, name);
 }

@@ -7,7 +7,7 @@
 #include "platform/host/host_memory.h"
 
 /* Searches are usually short, since many orders find a plan at once and others never do. */
-enum { ITEMS_MOST = 20000, SHORT_STEPS = 4000, EXACT_ORDERS = 4, SCHEDULE = 8, PLAIN_ROUNDS = 2 * SCHEDULE };
+enum { ITEMS_MAX = 20000, SHORT_STEPS = 4000, EXACT_ORDERS = 4, SCHEDULE = 8, PLAIN_ROUNDS = 2 * SCHEDULE };
 /* Time that the search continues once there is a plan of the caller's capacity. */
 #define ENOUGH_NS UINT64_C(200000000)
 
@@ -21,7 +21,7 @@ typedef struct exact {
     uint64_t random;
 } exact_t;
 
-bool strata_exact_can(const strata_problem_t *p) { return p->fork_count == 0 && p->item_count > 0 && p->item_count <= ITEMS_MOST; }
+bool strata_exact_can(const strata_problem_t *p) { return p->fork_count == 0 && p->item_count > 0 && p->item_count <= ITEMS_MAX; }
 
 static uint64_t common_divisor(uint64_t a, uint64_t b) {
     while (b) {

@@ -3,7 +3,7 @@
 #include "platform/arithmetic.h"
 #include "platform/host/host_memory.h"
 
-enum { SPLITS_AT_FIRST = 256, SPLITS_MOST = 1 << 22 };
+enum { SPLITS_AT_FIRST = 256, SPLITS_MAX = 1 << 22 };
 
 strata_status_t strata_forest_init(strata_forest_t *f, const strata_problem_t *p, bool mended) {
     *f = (strata_forest_t){.problem = p, .mended = mended, .alignment = STRATA_FOREST_ALIGNMENT, .used = 1};
@@ -29,9 +29,9 @@ void strata_forest_destroy(strata_forest_t *f) {
 
 static bool grow(strata_forest_t *f) {
     uint32_t capacity = 2 * f->capacity;
-    strata_split_t *splits = capacity <= SPLITS_MOST ? strata_host_resize(f->splits, capacity, sizeof *splits) : NULL;
+    strata_split_t *splits = capacity <= SPLITS_MAX ? strata_host_resize(f->splits, capacity, sizeof *splits) : NULL;
     if (!splits) {
-        if (capacity > SPLITS_MOST) (void)strata_fail(STRATA_E_LIMIT, 0, "tree: more than %d splits", SPLITS_MOST);
+        if (capacity > SPLITS_MAX) (void)strata_fail(STRATA_E_LIMIT, 0, "tree: more than %d splits", SPLITS_MAX);
         f->failed = true;
         return false;
     }

@@ -10,7 +10,7 @@
 #include "platform/host/host_memory.h"
 
 /* Max pairs that an order may cost, some seconds of work. Above it, only placements without pairs are tried. */
-#define PAIRS_MOST UINT64_C(200000000)
+#define PAIRS_MAX UINT64_C(200000000)
 /* Pairs between two checks of the clock: less than a millisecond of work. */
 enum { LOOK_EVERY = 1 << 16 };
 
@@ -70,7 +70,7 @@ strata_status_t strata_greedy_start(const strata_problem_t *p, strata_found_t *f
     if (!order) status = STRATA_E_HOST_MEMORY;
     if (status == STRATA_OK && simple) status = try_online(p, found, fit.offsets);
     if (status == STRATA_OK && !simple) status = try_apart(p, found, fit.offsets);
-    if (status == STRATA_OK && strata_fit_pairs(&fit) <= PAIRS_MOST) status = try_orders(p, found, &fit, order);
+    if (status == STRATA_OK && strata_fit_pairs(&fit) <= PAIRS_MAX) status = try_orders(p, found, &fit, order);
     strata_host_delete(order);
     strata_fit_destroy(&fit);
     return status;

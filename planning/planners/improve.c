@@ -6,8 +6,8 @@
 #include "platform/host/host_memory.h"
 
 enum {
-    OUT_MOST = 32, /* items removed per round */
-    MET_MOST = 4096, /* overlapping items considered for removal */
+    OUT_MAX = 32, /* items removed per round */
+    MET_MAX = 4096, /* overlapping items considered for removal */
     PATIENCE = 2000, /* rounds without a better plan before the search returns to the best one */
     TOLERANCE = 20, /* a plan may exceed the smallest excess by 1/20 of it */
     LOOK_EVERY = 1 << 14 /* items loaded between two checks of the clock */
@@ -19,8 +19,8 @@ typedef struct improving {
     uint32_t *high; /* the items that end above the bound */
     uint32_t high_count;
     uint32_t *met;
-    uint32_t out[OUT_MOST];
-    uint64_t before[OUT_MOST]; /* their offsets */
+    uint32_t out[OUT_MAX];
+    uint64_t before[OUT_MAX]; /* their offsets */
     uint32_t out_count;
     uint64_t random;
     uint64_t until; /* deadline, by strata_real_now() */
@@ -83,7 +83,7 @@ static void take_out_near(improving_t *m, uint32_t met, uint32_t wanted) {
 /* Removes an item above the bound, and some of the items that overlap it. */
 static void choose(improving_t *m) {
     uint32_t item = m->high[draw(m, m->high_count)];
-    uint32_t met = strata_fit_met(&m->fit, item, m->met, MET_MOST), wanted = 1 + draw(m, OUT_MOST - 1);
+    uint32_t met = strata_fit_met(&m->fit, item, m->met, MET_MAX), wanted = 1 + draw(m, OUT_MAX - 1);
     m->out_count = 0;
     take_out(m, item);
     if (met > 0 && draw(m, 2)) take_out_near(m, met, wanted);
@@ -98,7 +98,7 @@ static bool time_is_up(const improving_t *m) { return strata_real_now() >= m->un
  * clock for each item, because one may take milliseconds if many are live at once. Returns false if time
  * ran out before all were placed. */
 static bool put_back(improving_t *m) {
-    uint32_t order[OUT_MOST], first = draw(m, 2);
+    uint32_t order[OUT_MAX], first = draw(m, 2);
     for (uint32_t i = 0; i < m->out_count; i++) {
         uint32_t at = i;
         uint64_t size = m->problem->items[m->out[i]].size;
@@ -165,7 +165,7 @@ strata_status_t strata_improve(const strata_problem_t *p, strata_found_t *found,
     strata_status_t status = strata_fit_init(&m.fit, p);
     if (status != STRATA_OK) return status;
     m.high = strata_host_new((size_t)p->item_count + 1, sizeof *m.high);
-    m.met = strata_host_new(MET_MOST, sizeof *m.met);
+    m.met = strata_host_new(MET_MAX, sizeof *m.met);
     if (m.high && m.met) search(&m, found);
     else status = STRATA_E_HOST_MEMORY;
     strata_host_delete(m.met);

@@ -8,7 +8,7 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { OWN_MOST = 32 }; /* frames of the library itself above the program's */
+enum { OWN_MAX = 32 }; /* frames of the library itself above the program's */
 
 /* The address range of the library; empty if it is part of the program. Written once. */
 static uintptr_t own_begin, own_end;
@@ -39,9 +39,9 @@ static void get_ready(void) {
 void strata_call_stack_ready(void) { (void)pthread_once(&once, get_ready); }
 
 uint32_t strata_call_stack_take(uint64_t *frames, uint32_t most) {
-    void *all[STRATA_CALL_STACK_MOST + OWN_MOST];
-    uint32_t wanted = most < STRATA_CALL_STACK_MOST ? most : STRATA_CALL_STACK_MOST, first = 1, count = 0;
-    int found = backtrace(all, (int)(wanted + (own_end ? OWN_MOST : 1)));
+    void *all[STRATA_CALL_STACK_MAX + OWN_MAX];
+    uint32_t wanted = most < STRATA_CALL_STACK_MAX ? most : STRATA_CALL_STACK_MAX, first = 1, count = 0;
+    int found = backtrace(all, (int)(wanted + (own_end ? OWN_MAX : 1)));
     while (first < (uint32_t)found && (uintptr_t)all[first] >= own_begin && (uintptr_t)all[first] < own_end) first++;
     for (; first < (uint32_t)found && count < wanted; first++) frames[count++] = (uintptr_t)all[first];
     return count;

@@ -5,7 +5,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-enum { STRATA_CALL_STACK_MOST = 64, STRATA_CALL_STACK_NAME = 200 };
+enum { STRATA_CALL_STACK_MAX = 64, STRATA_CALL_STACK_NAME = 200 };
 
 /* Must be called once before strata_call_stack_take(), with no lock held: it may load the unwinder from
  * a file. */

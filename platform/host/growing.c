@@ -13,7 +13,7 @@
 #define FIRST_WINDOW   0x110000000000ull
 #define END_OF_WINDOWS 0x540000000000ull
 
-enum { CLASSES = 48, TRIES = 16, LEAST_STEP = 64 << 10, LARGEST_STEP = 64 << 20 };
+enum { CLASSES = 48, TRIES = 16, MIN_STEP = 64 << 10, LARGEST_STEP = 64 << 20 };
 
 struct strata_window {
     unsigned char *memory;
@@ -26,7 +26,7 @@ struct strata_window {
     strata_window_t *next_free;
 };
 
-_Atomic(strata_window_t *) strata_growing_wanted;
+_Atomic(strata_window_t *) strata_growing_marked;
 static _Thread_local bool was_short __attribute__((tls_model("initial-exec")));
 
 /* Guards all windows. No other lock is taken under it, and its holder never waits for a lock of Strata. */
@@ -149,16 +149,16 @@ size_t strata_growing_usable(const strata_growing_t *range) {
     return atomic_load_explicit(&range->window->usable, memory_order_acquire);
 }
 
-size_t strata_growing_most(const strata_growing_t *range) { return range->window->most; }
+size_t strata_growing_max(const strata_growing_t *range) { return range->window->most; }
 
-void strata_growing_want(const strata_growing_t *range, bool short_of_it) {
+void strata_growing_mark(const strata_growing_t *range, bool short_of_it) {
     strata_window_t *window = range->window;
     if (strata_growing_usable(range) >= window->most) return;
     was_short = was_short || short_of_it;
     if (atomic_exchange(&window->wanted, true)) return;
-    strata_window_t *head = atomic_load(&strata_growing_wanted);
+    strata_window_t *head = atomic_load(&strata_growing_marked);
     do window->next_wanted = head;
-    while (!atomic_compare_exchange_weak(&strata_growing_wanted, &head, window));
+    while (!atomic_compare_exchange_weak(&strata_growing_marked, &head, window));
 }
 
 /* Makes more than `needed` usable, if the system gives it, so that steps are few. Called under the lock. */
@@ -187,17 +187,17 @@ strata_status_t strata_growing_grow(const strata_growing_t *range, size_t bytes)
 /* Returns the next window that should grow, or NULL if there are none left. Called under the lock, so
  * that no other thread takes from the list. */
 static strata_window_t *take_wanted(void) {
-    strata_window_t *window = atomic_load(&strata_growing_wanted);
-    while (window && !atomic_compare_exchange_weak(&strata_growing_wanted, &window, window->next_wanted)) {}
+    strata_window_t *window = atomic_load(&strata_growing_marked);
+    while (window && !atomic_compare_exchange_weak(&strata_growing_marked, &window, window->next_wanted)) {}
     if (window) atomic_store(&window->wanted, false);
     return window;
 }
 
-strata_status_t strata_growing_serve_wanted(void) {
+strata_status_t strata_growing_grow_marked(void) {
     size_t missed = 0;
     pthread_mutex_lock(&lock);
     for (strata_window_t *window; (window = take_wanted()) != NULL;) {
-        size_t usable = window->usable, needed = strata_min(usable + LEAST_STEP, window->most);
+        size_t usable = window->usable, needed = strata_min(usable + MIN_STEP, window->most);
         if (!window->live || usable >= window->most) continue;
         if (strata_host_refuses() || !extend(window, needed)) missed = needed - usable;
     }
@@ -209,6 +209,6 @@ bool strata_growing_try_again(strata_status_t *status) {
     bool too_short = was_short;
     was_short = false;
     if (*status != STRATA_E_LIMIT || !too_short) return false;
-    *status = strata_growing_serve_wanted();
+    *status = strata_growing_grow_marked();
     return *status == STRATA_OK;
 }

@@ -30,21 +30,21 @@ strata_status_t strata_growing_reserve(strata_growing_t *range, size_t least, si
 void strata_growing_release(strata_growing_t *range);
 /* Return the bytes that may be touched now, and in the end. Any lock may be held. */
 size_t strata_growing_usable(const strata_growing_t *range);
-size_t strata_growing_most(const strata_growing_t *range);
+size_t strata_growing_max(const strata_growing_t *range);
 /* Marks that the range should grow soon. `short_of_it` is set if the caller fails now because the range
  * is too short. Any lock may be held. */
-void strata_growing_want(const strata_growing_t *range, bool short_of_it);
+void strata_growing_mark(const strata_growing_t *range, bool short_of_it);
 /* Makes `bytes` usable, at most the final size. The caller holds no lock. On E_HOST_MEMORY nothing has
  * changed. */
 strata_status_t strata_growing_grow(const strata_growing_t *range, size_t bytes);
 
 /* Grows all marked ranges. The caller holds no lock. Fails with E_HOST_MEMORY if a range could not grow. */
-strata_status_t strata_growing_serve_wanted(void);
-extern _Atomic(strata_window_t *) strata_growing_wanted;
+strata_status_t strata_growing_grow_marked(void);
+extern _Atomic(strata_window_t *) strata_growing_marked;
 static inline void strata_growing_serve(void) {
-    if (__builtin_expect(atomic_load_explicit(&strata_growing_wanted, memory_order_relaxed) != NULL, 0)) {
+    if (__builtin_expect(atomic_load_explicit(&strata_growing_marked, memory_order_relaxed) != NULL, 0)) {
         const strata_error_t kept = *strata_last_error();
-        if (strata_growing_serve_wanted() != STRATA_OK) (void)strata_fail_again(&kept);
+        if (strata_growing_grow_marked() != STRATA_OK) (void)strata_fail_again(&kept);
     }
 }
 /* Decides whether a thread that failed with E_LIMIT should try again. Returns true and sets *status to

@@ -82,7 +82,7 @@ typedef struct strata_sim_profile {
 } strata_sim_profile_t;
 
 /* The max for each part of a cost: a quarter of an hour. */
-#define STRATA_SIM_COST_MOST 9e11
+#define STRATA_SIM_COST_MAX 9e11
 
 /* Checks the numbers of a profile. Returns E_INVALID with the reason if one is out of range. */
 strata_status_t strata_sim_profile_check(const strata_sim_profile_t *profile);

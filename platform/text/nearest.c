@@ -6,7 +6,7 @@
 #include <string.h>
 
 /* Longer words are compared by their first letters only. */
-enum { WORD_MOST = 48 };
+enum { WORD_MAX = 48 };
 
 static size_t least(size_t a, size_t b) { return a < b ? a : b; }
 
@@ -14,8 +14,8 @@ static size_t least(size_t a, size_t b) { return a < b ? a : b; }
 static char folded(char letter) { return letter == '-' ? '_' : (char)tolower((unsigned char)letter); }
 
 static size_t distance(const char *a, const char *b) {
-    size_t rows[3][WORD_MOST + 1];
-    size_t length = strnlen(b, WORD_MOST), rounds = strnlen(a, WORD_MOST);
+    size_t rows[3][WORD_MAX + 1];
+    size_t length = strnlen(b, WORD_MAX), rounds = strnlen(a, WORD_MAX);
     size_t *before = rows[0], *last = rows[1], *now = rows[2];
     for (size_t j = 0; j <= length; j++) before[j] = last[j] = j;
     for (size_t i = 1; i <= rounds; i++) {
@@ -37,7 +37,7 @@ static size_t distance(const char *a, const char *b) {
 const char *strata_nearest_word(const char *misspelt, size_t count, const char *(*word)(size_t, const void *),
                                 const void *context) {
     const char *nearest = NULL;
-    size_t length = strnlen(misspelt, WORD_MOST), best = length / 3 + 1;
+    size_t length = strnlen(misspelt, WORD_MAX), best = length / 3 + 1;
     for (size_t i = 0; i < count; i++) {
         const char *candidate = word(i, context);
         size_t far = distance(misspelt, candidate);

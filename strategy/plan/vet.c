@@ -8,13 +8,13 @@
 #include "platform/host/host_memory.h"
 #include "platform/place.h"
 
-enum { ROWS_MOST = STRATA_OWN_FIGURES - 1, STATE_MOST = 1 << 20, OPTIONS_MOST = 1 << 16, WORD_MOST = 64 };
+enum { ROWS_MAX = STRATA_OWN_FIGURES - 1, STATE_MAX = 1 << 20, OPTIONS_MAX = 1 << 16, WORD_MAX = 64 };
 
 /* The size of the fields that every version of the header has. */
 #define OLDEST_SIZE (offsetof(strata_layer_type_t, free) + sizeof((strata_layer_type_t *)0)->free)
 
 static strata_status_t copy_type(const strata_layer_type_t *type, strata_layer_type_t *full) {
-    if (type->struct_size < OLDEST_SIZE || type->struct_size > STATE_MOST)
+    if (type->struct_size < OLDEST_SIZE || type->struct_size > STATE_MAX)
         return strata_fail(STRATA_E_INVALID, 0, "the layer's struct_size is %zu; write sizeof(strata_layer_type_t)",
                            type->struct_size);
     for (size_t at = sizeof *full; at < type->struct_size; at++)
@@ -28,16 +28,16 @@ static strata_status_t copy_type(const strata_layer_type_t *type, strata_layer_t
 
 /* Returns whether it is a word of a strategy file: letters, digits and _, a letter first. */
 static bool is_word(const char *word) {
-    size_t length = word ? strnlen(word, WORD_MOST + 1) : 0;
+    size_t length = word ? strnlen(word, WORD_MAX + 1) : 0;
     for (size_t i = 0; i < length; i++)
         if (!isalnum((unsigned char)word[i]) && word[i] != '_') return false;
-    return length > 0 && length <= WORD_MOST && isalpha((unsigned char)word[0]);
+    return length > 0 && length <= WORD_MAX && isalpha((unsigned char)word[0]);
 }
 
 static strata_status_t check_name(const strata_layer_type_t *type) {
     if (!is_word(type->name))
         return strata_fail(STRATA_E_INVALID, 0, "a layer name must be up to %d letters, digits and _, starting with a letter",
-                           WORD_MOST);
+                           WORD_MAX);
     if (strcmp(type->name, "stack") == 0 || strcmp(type->name, STRATA_RECLAIM_KEY) == 0 ||
         strata_place_find(type->name) != STRATA_PLACE_KINDS)
         return strata_fail(STRATA_E_INVALID, 0, "\"%s\" is a word of strategy files; give the layer another name", type->name);
@@ -58,7 +58,7 @@ static strata_status_t check_shape(const strata_layer_type_t *type) {
      * cache does. */
     if (type->scope == STRATA_SCOPE_THREAD && type->role != STRATA_CACHE)
         return strata_fail(STRATA_E_INVALID, 0, "the layer \"%s\": only a cache may have thread scope", type->name);
-    if (type->state_size < sizeof(strata_layer_t) || type->state_size > STATE_MOST)
+    if (type->state_size < sizeof(strata_layer_t) || type->state_size > STATE_MAX)
         return strata_fail(STRATA_E_INVALID, 0,
                            "the layer \"%s\": state_size is %zu; a state begins with strata_layer_t, %zu bytes", type->name,
                            type->state_size, sizeof(strata_layer_t));
@@ -66,7 +66,7 @@ static strata_status_t check_shape(const strata_layer_type_t *type) {
         return strata_fail(STRATA_E_INVALID, 0,
                            "the layer \"%s\": notices is %#x; write bits of the %d kinds in strata/notice.h, and set notify",
                            type->name, (unsigned)type->notices, STRATA_NOTICE_KINDS);
-    if (type->options_size > OPTIONS_MOST)
+    if (type->options_size > OPTIONS_MAX)
         return strata_fail(STRATA_E_INVALID, 0, "the layer \"%s\": options_size is %zu", type->name, type->options_size);
     return STRATA_OK;
 }
@@ -113,10 +113,9 @@ static strata_status_t check_options(const strata_layer_type_t *type) {
     void *scratch = strata_host_new(1, type->options_size + 1);
     strata_status_t status = scratch ? STRATA_OK : STRATA_E_HOST_MEMORY;
     for (size_t i = 0; status == STRATA_OK && type->options[i].name; i++)
-        status = i < ROWS_MOST
-                     ? check_option(type, i, scratch)
-                     : strata_fail(STRATA_E_INVALID, 0, "the layer \"%s\" has more than %d options, or no terminating row",
-                                   type->name, ROWS_MOST);
+        status = i < ROWS_MAX ? check_option(type, i, scratch)
+                              : strata_fail(STRATA_E_INVALID, 0, "the layer \"%s\" has more than %d options, or no terminating row",
+                                            type->name, ROWS_MAX);
     strata_host_delete(scratch);
     return status;
 }
@@ -124,7 +123,7 @@ static strata_status_t check_options(const strata_layer_type_t *type) {
 static strata_status_t check_stats(const strata_layer_type_t *type) {
     for (size_t i = 0; type->stats && type->stats[i].name; i++) {
         const strata_stat_row_t *row = &type->stats[i];
-        if (i >= ROWS_MOST || !is_word(row->name) || !row->unit || !row->doc ||
+        if (i >= ROWS_MAX || !is_word(row->name) || !row->unit || !row->doc ||
             !fits(row->offset, sizeof(uint64_t), type->state_size))
             return strata_fail(STRATA_E_INVALID, 0,
                                "the layer \"%s\", figure %zu: it has no name, unit or doc, or is outside the state", type->name,

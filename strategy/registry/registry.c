@@ -7,7 +7,7 @@
 #include "platform/host/host_memory.h"
 #include "strategy/plan/vet.h"
 
-enum { REGISTERED_MOST = 128 };
+enum { REGISTERED_MAX = 128 };
 
 #define X(name) extern const strata_layer_type_t strata_##name##_type;
 #include "strategy/layers.def"
@@ -22,8 +22,8 @@ static const strata_layer_type_t *const layers[] = {
 enum { OWN = sizeof layers / sizeof *layers };
 
 /* Written once, then published by the count; layers are never removed. */
-static strata_layer_type_t registered[REGISTERED_MOST];
-static const strata_layer_type_t *authors[REGISTERED_MOST]; /* the author's own struct; guarded by the lock */
+static strata_layer_type_t registered[REGISTERED_MAX];
+static const strata_layer_type_t *authors[REGISTERED_MAX]; /* the author's own struct; guarded by the lock */
 static _Atomic size_t registered_count;
 /* One thread registers at a time; no other lock is taken under this one. */
 static pthread_mutex_t registering = PTHREAD_MUTEX_INITIALIZER;
@@ -58,7 +58,7 @@ static bool is_registered(const strata_layer_type_t *type, size_t count) {
 static strata_status_t append(const strata_layer_type_t *full, const strata_layer_type_t *author, size_t *count) {
     if (layer_find(full->name, *count))
         return strata_fail(STRATA_E_INVALID, 0, "a layer \"%s\" already exists; rename the new one", full->name);
-    if (*count == REGISTERED_MOST) return strata_fail(STRATA_E_LIMIT, 0, "%d layers are registered, the maximum", REGISTERED_MOST);
+    if (*count == REGISTERED_MAX) return strata_fail(STRATA_E_LIMIT, 0, "%d layers are registered, the maximum", REGISTERED_MAX);
     registered[*count] = *full;
     authors[(*count)++] = author;
     return STRATA_OK;

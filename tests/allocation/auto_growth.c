@@ -138,7 +138,7 @@ static void finds_planted_faults(const char *order) {
     EXPECT_FOUND(layer->first_up_to, 4096);
     EXPECT_FOUND(layer->spills, true);
     EXPECT_FOUND(layer->warming_up, true);
-    EXPECT_FOUND(layer->road, layer->road + 1);
+    EXPECT_FOUND(layer->hit_mode, layer->hit_mode + 1);
     for (int i = 0; i < 8; i++)
         if (i != 3 && i != 5) bench_free(&bench, blocks[i]);
 }

@@ -48,7 +48,7 @@ void bench_straight(bench_t *bench, const strata_layer_type_t *const *types, con
 
 void bench_open(bench_t *bench, uint64_t capacity) {
     strata_sim_options_t options = {.capacity = capacity};
-    static const strata_domain_said_t nothing = {.limit = UINT64_MAX};
+    static const strata_domain_settings_t nothing = {.limit = UINT64_MAX};
     ASSERT_OK(strata_sim_new(&options, &bench->world));
     ASSERT_OK(strata_sim_open(bench->world, 0, &bench->device));
     ASSERT_OK(strata_domain_create(bench->device, strata_gpu(0), BENCH_FACADE, &bench->plan, NULL, &nothing, &bench->domain));

@@ -117,9 +117,9 @@ TEST(chunks, memory_comes_in_order_where_any_layer_below_gives_it_so) {
     strata_layer_t of_sources = {.type = &chooses, .below = sources, .below_count = 2};
     strata_layer_t of_all = {.type = &chooses, .below = sources, .below_count = 3};
     strata_layer_t filled = {.type = &decorates, .below = sources, .below_count = 1};
-    EXPECT_FALSE(strata_chunks_come_in_order(&source));
-    EXPECT_FALSE(strata_chunks_come_in_order(&of_sources));
-    EXPECT_TRUE(strata_chunks_come_in_order(&pool));
-    EXPECT_TRUE(strata_chunks_come_in_order(&of_all));
-    EXPECT_TRUE(strata_chunks_come_in_order(&filled));
+    EXPECT_FALSE(strata_chunks_are_stream_ordered(&source));
+    EXPECT_FALSE(strata_chunks_are_stream_ordered(&of_sources));
+    EXPECT_TRUE(strata_chunks_are_stream_ordered(&pool));
+    EXPECT_TRUE(strata_chunks_are_stream_ordered(&of_all));
+    EXPECT_TRUE(strata_chunks_are_stream_ordered(&filled));
 }

@@ -30,15 +30,16 @@ static strata_status_t climb_on(tries_t *tries) {
     bench_begin(&tries->bench);
     bench_straight(&tries->bench, types, NULL);
     bench_open(&tries->bench, 64 * MIB);
-    const strata_reclaim_t says = {.timeout = 50 * 1000 * 1000};
-    strata_ladder_t ladder = {.stack = tries->bench.stack, .size = MIB, .says = &says, .try_again = try_and_miss, .context = tries};
-    strata_status_t status = strata_ladder_climb(&ladder);
+    const strata_reclaim_t config = {.timeout = 50 * 1000 * 1000};
+    strata_recovery_t ladder = {
+        .stack = tries->bench.stack, .size = MIB, .config = &config, .try_again = try_and_miss, .context = tries};
+    strata_status_t status = strata_recovery_run(&ladder);
     EXPECT_EQ(tries->bench.domain->waiters, 0);
     bench_close(&tries->bench);
     return status;
 }
 
-static strata_status_t climb(tries_t *tries, uint32_t freed_in) {
+static strata_status_t recover(tries_t *tries, uint32_t freed_in) {
     *tries = (tries_t){.freed_in = freed_in};
     return climb_on(tries);
 }
@@ -46,17 +47,17 @@ static strata_status_t climb(tries_t *tries, uint32_t freed_in) {
 /* The bits are set before the last look: a free that this look just missed finds them, and the wait ends at once. */
 TEST(ladder, a_free_after_the_last_look_is_heard) {
     tries_t tries;
-    EXPECT_STATUS(STRATA_E_NO_MEMORY, climb(&tries, 0));
+    EXPECT_STATUS(STRATA_E_NO_MEMORY, recover(&tries, 0));
     uint32_t last_look = tries.count;
     EXPECT_EQ(last_look, 2); /* smaller growth, then the look after the bits */
-    EXPECT_OK(climb(&tries, last_look));
+    EXPECT_OK(recover(&tries, last_look));
     EXPECT_TRUE(tries.heard);
 }
 
 /* And one before it needs nobody to hear it: the look finds what it gave. */
 TEST(ladder, a_free_before_the_last_look_is_found_by_it) {
     tries_t tries;
-    EXPECT_OK(climb(&tries, 1));
+    EXPECT_OK(recover(&tries, 1));
     EXPECT_FALSE(tries.heard);
     EXPECT_EQ(tries.count, 1);
 }

@@ -249,7 +249,7 @@ static void finds_planted_faults(const char *const *options) {
     EXPECT_FOUND(self->first_up_to, UINT64_MAX);
     EXPECT_FOUND(self->spills, !self->spills);
     EXPECT_FOUND(self->warming_up, true);
-    EXPECT_FOUND(self->road, STRATA_AUTO_GROWTH_PLAIN);
+    EXPECT_FOUND(self->hit_mode, STRATA_AUTO_GROWTH_PLAIN);
     EXPECT_FOUND(self->used_bytes, self->used_bytes + 256);
     for (size_t i = 0; i < 6; i++)
         if (i != 1 && i != 4) bench_free(&bench, records[i]);

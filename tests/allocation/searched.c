@@ -112,20 +112,20 @@ TEST(searched_uses, few_questions_find_many) {
 TEST(searched_uses, a_glance_asks_for_what_the_one_before_has_seen) {
     OPENED(searched_t, s, end, begin(&s));
     fill(&s, 1, MOST / 2);
-    EXPECT_EQ(taken(&s, strata_uses_glance), 0);
+    EXPECT_EQ(taken(&s, strata_uses_poll_brief), 0);
     EXPECT_EQ(queries(&s), 0);
     fill(&s, 1, MOST);
     strata_sim_advance_to(s.bench.world, s.ends[0][0] - LONG - 1);
-    EXPECT_EQ(taken(&s, strata_uses_glance), 0);
+    EXPECT_EQ(taken(&s, strata_uses_poll_brief), 0);
     EXPECT_EQ(queries(&s), 1);
     strata_sim_advance_to(s.bench.world, s.ends[0][0] - LONG);
-    EXPECT_EQ(taken(&s, strata_uses_glance), first_of(MOST / 2));
+    EXPECT_EQ(taken(&s, strata_uses_poll_brief), first_of(MOST / 2));
     EXPECT_EQ(s.uses.pending_bytes, first_of(MOST));
     EXPECT_EQ(queries(&s), 2);
     strata_sim_advance_to(s.bench.world, s.ends[0][MOST - 1]);
-    EXPECT_EQ(taken(&s, strata_uses_glance), first_of(MOST));
+    EXPECT_EQ(taken(&s, strata_uses_poll_brief), first_of(MOST));
     EXPECT_EQ(queries(&s), 3);
-    EXPECT_EQ(taken(&s, strata_uses_glance), 0);
+    EXPECT_EQ(taken(&s, strata_uses_poll_brief), 0);
     EXPECT_EQ(queries(&s), 3);
 }
 
@@ -133,12 +133,12 @@ TEST(searched_uses, a_glance_asks_for_what_the_one_before_has_seen) {
 TEST(searched_uses, a_glance_forgets_what_a_poll_has_found) {
     OPENED(searched_t, s, end, begin(&s));
     fill(&s, 1, 3);
-    EXPECT_EQ(taken(&s, strata_uses_glance), 0);
+    EXPECT_EQ(taken(&s, strata_uses_poll_brief), 0);
     strata_sim_advance_to(s.bench.world, s.ends[0][2]);
     EXPECT_EQ(taken(&s, strata_uses_poll), first_of(3));
     fill(&s, 1, 3);
     uint64_t before = queries(&s);
-    EXPECT_EQ(taken(&s, strata_uses_glance), 0);
+    EXPECT_EQ(taken(&s, strata_uses_poll_brief), 0);
     EXPECT_EQ(queries(&s), before);
     EXPECT_EQ(s.uses.pending_bytes, first_of(3));
 }
@@ -156,8 +156,8 @@ TEST(searched_uses, what_was_recorded_in_a_capture_is_lost_alone) {
                 ASSERT_OK(strata_device_capture_end(s.bench.device, s.streams[0], &graph));
                 EXPECT_OK(strata_device_graph_destroy(s.bench.device, graph));
             }
-            uint64_t others = first_of(5) & ~(1ull << captured), found = look ? taken(&s, strata_uses_glance) : 0;
-            for (int i = 0; i < 4; i++) found |= taken(&s, look ? strata_uses_glance : strata_uses_poll);
+            uint64_t others = first_of(5) & ~(1ull << captured), found = look ? taken(&s, strata_uses_poll_brief) : 0;
+            for (int i = 0; i < 4; i++) found |= taken(&s, look ? strata_uses_poll_brief : strata_uses_poll);
             EXPECT_EQ(found, others);
             EXPECT_EQ(s.uses.pending_bytes, 0);
             EXPECT_EQ(s.bench.stack->figures.quarantined_bytes, 1ull << captured);
@@ -169,12 +169,12 @@ TEST(searched_uses, a_stream_that_ends_is_searched_too) {
     OPENED(searched_t, s, end, begin(&s));
     fill(&s, 1, 3);
     strata_call_t call = enter(&s);
-    strata_uses_stream_gone(&s.uses, s.streams[0], &call);
+    strata_uses_stream_destroyed(&s.uses, s.streams[0], &call);
     (void)strata_call_unlock(&call);
     EXPECT_EQ(taken(&s, strata_uses_poll), 0);
     strata_sim_advance_to(s.bench.world, s.ends[0][1]);
     EXPECT_EQ(taken(&s, strata_uses_poll), first_of(2));
     strata_sim_advance_to(s.bench.world, s.ends[0][2]);
-    EXPECT_EQ(taken(&s, strata_uses_glance) | taken(&s, strata_uses_glance), first_of(3) & ~first_of(2));
+    EXPECT_EQ(taken(&s, strata_uses_poll_brief) | taken(&s, strata_uses_poll_brief), first_of(3) & ~first_of(2));
     EXPECT_EQ(s.uses.users.index.count, 0);
 }

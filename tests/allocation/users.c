@@ -24,13 +24,13 @@ TEST(users, an_entry_whose_stream_is_gone_stays_until_its_last_block_lets_go) {
     ASSERT_OK(strata_users_init(&users, &events));
     uint32_t node = strata_users_make(&users, &of_stream);
     strata_user_at(&users, node)->holds = 2;
-    strata_users_leave(&users, node, STRATA_USER_GONE);
-    strata_users_let_go(&users, node);
-    EXPECT_EQ(STRATA_USER_GONE, strata_user_at(&users, node)->state);
+    strata_users_detach(&users, node, STRATA_USER_DESTROYED);
+    strata_users_release(&users, node);
+    EXPECT_EQ(STRATA_USER_DESTROYED, strata_user_at(&users, node)->state);
     /* The handle means another stream by now. */
     uint32_t second = strata_users_make(&users, &of_stream);
     EXPECT_NE(node, second);
-    strata_users_let_go(&users, node);
+    strata_users_release(&users, node);
     EXPECT_EQ(STRATA_USER_UNUSED, strata_user_at(&users, node)->state);
     EXPECT_OK(strata_users_validate(&users));
     int of_another;
@@ -43,7 +43,7 @@ TEST(users, an_entry_whose_stream_lives_outlasts_its_blocks) {
     ASSERT_OK(strata_users_init(&users, &events));
     uint32_t node = strata_users_make(&users, &of_stream);
     strata_user_at(&users, node)->holds = 1;
-    strata_users_let_go(&users, node);
+    strata_users_release(&users, node);
     EXPECT_EQ(STRATA_USER_NAMED, strata_user_at(&users, node)->state);
     EXPECT_EQ(node, strata_users_find(&users, &of_stream));
     strata_users_destroy(&users);
@@ -65,12 +65,12 @@ static uint32_t left;
 
 static void leave(void *of, uint32_t node) {
     left++;
-    strata_users_leave(of, node, STRATA_USER_LOST);
+    strata_users_detach(of, node, STRATA_USER_UNOBSERVABLE);
 }
 
 static uint32_t bury(void) {
     left = 0;
-    strata_users_bury(&users, leave, &users);
+    strata_users_reap(&users, leave, &users);
     return left;
 }
 
@@ -83,15 +83,15 @@ TEST(users, an_exited_threads_entry_that_holds_nothing_ends) {
     uint32_t idle = of_an_exited_thread(), named = strata_users_make(&users, &of_stream);
     uint32_t own = strata_users_make(&users, STRATA_STREAM_PER_THREAD);
     EXPECT_EQ(bury(), 1);
-    EXPECT_EQ(strata_user_at(&users, holds)->state, STRATA_USER_LOST);
+    EXPECT_EQ(strata_user_at(&users, holds)->state, STRATA_USER_UNOBSERVABLE);
     EXPECT_EQ(strata_user_at(&users, idle)->state, STRATA_USER_UNUSED);
     EXPECT_EQ(strata_users_find(&users, &of_stream), named);
     /* A living thread's stays. */
     EXPECT_EQ(strata_users_find(&users, STRATA_STREAM_PER_THREAD), own);
-    EXPECT_EQ(strata_users_next_lost_thread(&users, 0), holds);
-    EXPECT_EQ(strata_users_next_lost_thread(&users, holds), 0);
-    strata_users_let_go(&users, holds);
-    EXPECT_EQ(strata_users_next_lost_thread(&users, 0), 0);
+    EXPECT_EQ(strata_users_next_exited_thread(&users, 0), holds);
+    EXPECT_EQ(strata_users_next_exited_thread(&users, holds), 0);
+    strata_users_release(&users, holds);
+    EXPECT_EQ(strata_users_next_exited_thread(&users, 0), 0);
     EXPECT_OK(strata_users_validate(&users));
     strata_users_destroy(&users);
 }
@@ -133,7 +133,7 @@ TEST(users, of_many_one_is_found_at_a_few_looks) {
     }
     EXPECT_LE(users.index.looked, LOOKS * MANY);
     for (uint32_t i = 0; i < MANY; i += 3) {
-        if (i % 2) strata_users_leave(&users, nodes[i], STRATA_USER_GONE);
+        if (i % 2) strata_users_detach(&users, nodes[i], STRATA_USER_DESTROYED);
         else strata_users_end(&users, nodes[i]);
     }
     ASSERT_OK(strata_users_validate(&users));
@@ -160,7 +160,7 @@ TEST(users, the_dead_are_looked_for_once_after_each_exit) {
     uint32_t third = of_an_exited_thread();
     strata_user_at(&users, third)->holds = 1;
     EXPECT_EQ(bury(), 1);
-    EXPECT_EQ(strata_user_at(&users, third)->state, STRATA_USER_LOST);
+    EXPECT_EQ(strata_user_at(&users, third)->state, STRATA_USER_UNOBSERVABLE);
     EXPECT_OK(strata_users_validate(&users));
     strata_users_destroy(&users);
 }
@@ -169,10 +169,10 @@ TEST(users, the_dead_are_looked_for_once_after_each_exit) {
 TEST(users, an_entry_leaves_once) {
     ASSERT_OK(strata_users_init(&users, &events));
     uint32_t node = strata_users_make(&users, handle_of(1));
-    strata_users_leave(&users, node, STRATA_USER_GONE);
+    strata_users_detach(&users, node, STRATA_USER_DESTROYED);
     uint32_t next = strata_users_make(&users, handle_of(1));
-    strata_users_leave(&users, node, STRATA_USER_LOST);
-    EXPECT_EQ(strata_user_at(&users, node)->state, STRATA_USER_GONE);
+    strata_users_detach(&users, node, STRATA_USER_UNOBSERVABLE);
+    EXPECT_EQ(strata_user_at(&users, node)->state, STRATA_USER_DESTROYED);
     EXPECT_EQ(strata_users_find(&users, handle_of(1)), next);
     EXPECT_OK(strata_users_validate(&users));
     strata_users_destroy(&users);
@@ -183,7 +183,7 @@ TEST(users, validate_finds_planted_faults) {
     for (uint32_t i = 0; i < 10; i++) strata_users_make(&users, handle_of(i));
     strata_user_t *user = strata_user_at(&users, 5);
     EXPECT_CAUGHT(user->stream, handle_of(50));
-    EXPECT_CAUGHT(user->state, STRATA_USER_LOST);
+    EXPECT_CAUGHT(user->state, STRATA_USER_UNOBSERVABLE);
     EXPECT_CAUGHT(user->thread, 1);
     EXPECT_CAUGHT(users.first_thread, 3);
     EXPECT_CAUGHT(users.nodes.unused, 100);

@@ -123,7 +123,7 @@ TEST(auto_growth_warm_up, validate_finds_planted_faults) {
     strata_record_t *record = bench_allocate(&bench, 4096);
     EXPECT_FOUND(self->steps, 2);
     EXPECT_FOUND(self->warming_up, false);
-    EXPECT_FOUND(self->road, STRATA_AUTO_GROWTH_PLAIN);
+    EXPECT_FOUND(self->hit_mode, STRATA_AUTO_GROWTH_PLAIN);
     EXPECT_FOUND(self->spills, true);
     EXPECT_FOUND(self->first_up_to, MIB);
     bench_free(&bench, record);

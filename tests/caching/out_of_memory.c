@@ -63,7 +63,7 @@ TEST(caching_memory, a_stream_that_goes_during_its_failing_request_leaves_nothin
     EXPECT_OK(strata_add_free_memory_callback(rig.s, forget, &forgetter, NULL));
     EXPECT_STATUS(STRATA_E_NO_MEMORY, try(&rig, forgetter.stream, 100, &none));
     EXPECT_EQ(forgetter.stream, NULL);
-    EXPECT_EQ(caching_of(&rig)->first_gone, 0);
+    EXPECT_EQ(caching_of(&rig)->first_orphan, 0);
     EXPECT_EQ(caching_first_bank(caching_of(&rig)), 0);
     EXPECT_OK(strata_validate(rig.s));
 }

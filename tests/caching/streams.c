@@ -153,7 +153,7 @@ TEST(caching_streams, what_a_destroyed_stream_left_is_anybodys_once_its_work_is_
     EXPECT_OK(strata_free(rig.s, live.ref));
     rig_pass(&rig, 2 * MILLISECOND);
     EXPECT_OK(strata_release(rig.s, rig.gpu, NULL));
-    EXPECT_EQ(caching_of(&rig)->first_gone, 0);
+    EXPECT_EQ(caching_of(&rig)->first_orphan, 0);
     EXPECT_EQ(caching_reserved(&rig), 20 * MIB);
     /* Its name ended with the last of its memory: the other stream's is left. */
     EXPECT_EQ(caching_of(&rig)->uses.users.nodes.used - 1 - caching_of(&rig)->uses.users.nodes.unused, 1);
@@ -346,7 +346,7 @@ TEST(caching_streams, a_stack_in_the_place_of_another_finds_its_own_bank) {
     EXPECT_OK(strata_stream_destroy(rig.s, rig.gpu, gone));
     rig_pass(&rig, MILLISECOND);
     EXPECT_OK(strata_release(rig.s, rig.gpu, NULL));
-    EXPECT_EQ(caching_of(&rig)->first_gone, 0);
+    EXPECT_EQ(caching_of(&rig)->first_orphan, 0);
     strata_stream_t stream = rig_stream(&rig);
     EXPECT_OK(strata_record_stream(rig.s, held.ref, stream));
     strata_block_t b = rig_allocate(&rig, stream, 5 * MIB);

@@ -65,8 +65,8 @@ TEST(caching_structure, planted_faults_of_sums_and_banks_are_found) {
     PLANT(bank->segments, 2, "the banks do not match the segments");
     PLANT(bank->idle[STRATA_CACHING_LARGE].count, 2, "the tree counts 2 blocks");
     PLANT(other->stream, 999, "an unknown stream");
-    PLANT(self->first_gone, segment->bank, "banks of destroyed streams");
-    PLANT(bank->gone, true, "destroyed flag does not match");
+    PLANT(self->first_orphan, segment->bank, "banks of destroyed streams");
+    PLANT(bank->orphaned, true, "destroyed flag does not match");
     PLANT(self->bank_order.count, 1, "the order has more nodes");
     PLANT(self->bank_order.first[0], 0, "");
     PLANT(other->link.key.second, 99, "position does not match its stream");

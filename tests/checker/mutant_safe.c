@@ -131,7 +131,7 @@ static void bent_notify(strata_layer_t *base, strata_notice_t *notice, strata_ca
     strata_users_t *users = &((stream_safe_t *)base)->uses.users;
     bool gone = notice->kind == STRATA_NOTICE_STREAM_GONE;
     uint32_t user = gone ? strata_users_find(users, notice->stream) : 0;
-    if (gone && chosen == MUTATION_GONE_FORGOTTEN && user) strata_users_leave(users, user, STRATA_USER_GONE);
+    if (gone && chosen == MUTATION_GONE_FORGOTTEN && user) strata_users_detach(users, user, STRATA_USER_DESTROYED);
     if (gone || chosen != MUTATION_EVENT_IN_CAPTURE) notify(base, notice, call);
 }
 

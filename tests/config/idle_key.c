@@ -6,13 +6,13 @@
 
 static strata_plan_t plan;
 
-static const strata_idleness_t *said_of(const strata_model_stack_t *stack, strata_place_kind_t place) {
+static const strata_idle_config_t *said_of(const strata_model_stack_t *stack, strata_place_kind_t place) {
     EXPECT_OK(strata_stack_plan(stack, place, &plan));
     return plan.idle;
 }
 
 static void expect_said(const strata_model_stack_t *stack, strata_place_kind_t place) {
-    const strata_idleness_t *says = said_of(stack, place);
+    const strata_idle_config_t *says = said_of(stack, place);
     ASSERT_TRUE(says != NULL);
     EXPECT_EQ(says->after, 250 * 1000 * 1000);
     EXPECT_TRUE(says->keep == 0.25);
@@ -34,7 +34,7 @@ TEST(idle_key, is_said_beside_a_stack_or_in_its_list) {
 
 TEST(idle_key, has_defaults) {
     strata_strategy_t *strategy CLOSED_BY(strategy_gone) = load_text("extends: strata\nidle: {}\n");
-    const strata_idleness_t *says = said_of(&strategy->stacks[STRATA_PLACE_GPU], STRATA_PLACE_GPU);
+    const strata_idle_config_t *says = said_of(&strategy->stacks[STRATA_PLACE_GPU], STRATA_PLACE_GPU);
     ASSERT_TRUE(says != NULL);
     EXPECT_EQ(says->after, 1000 * 1000 * 1000);
     EXPECT_TRUE(says->keep == 0.1);
@@ -62,7 +62,7 @@ TEST(idle_key, replaces_what_an_extended_text_says_and_has_a_path) {
     strata_strategy_t *strategy CLOSED_BY(strategy_gone) = load_text("extends: strata\nidle: " SAYS "\n");
     EXPECT_OK(strata_strategy_set(strategy, "idle.after", "2s", &origin));
     EXPECT_OK(strata_strategy_set(strategy, "idle.keep", "7.5%", &origin));
-    const strata_idleness_t *says = said_of(&strategy->stacks[STRATA_PLACE_GPU], STRATA_PLACE_GPU);
+    const strata_idle_config_t *says = said_of(&strategy->stacks[STRATA_PLACE_GPU], STRATA_PLACE_GPU);
     EXPECT_EQ(says->after, 2ull * 1000 * 1000 * 1000);
     EXPECT_TRUE(says->keep == 0.075);
 }

@@ -27,7 +27,7 @@ static void expect_said_again(strata_import_t *import, const strata_strategy_t *
     fclose(told);
     FUZZ_EXPECT(strstr(difference, "no difference") != NULL);
     strata_strategy_delete(again);
-    strata_import_tell(import, "", fuzz_nowhere());
+    strata_import_print(import, "", fuzz_nowhere());
 }
 
 /* The same once more, with a host that has no memory left somewhere. */

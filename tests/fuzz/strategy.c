@@ -126,8 +126,8 @@ void fuzz_strategy(const uint8_t *bytes, size_t count) {
     uint64_t before = strata_host_allocations();
     strata_status_t status = strata_config_load(&request, &strategy);
     uint64_t allocations = strata_host_allocations() - before;
-    size_t wrongs = strata_config_check(path, false, fuzz_nowhere());
-    FUZZ_EXPECT((status == STRATA_OK) == (wrongs == 0));
+    size_t error_sink = strata_config_check(path, false, fuzz_nowhere());
+    FUZZ_EXPECT((status == STRATA_OK) == (error_sink == 0));
     if (count && allocations) load_in_need(&request, 1 + bytes[count / 2] % allocations);
     if (status != STRATA_OK) {
         FUZZ_EXPECT(status == STRATA_E_STRATEGY);

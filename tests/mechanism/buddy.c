@@ -15,13 +15,13 @@ static void begin(fixture_t *f, uint64_t header, uint64_t size, uint32_t slots) 
     *f = (fixture_t){.first = 0};
     EXPECT_OK(strata_slab_init(&f->slab, 1, 0, slots));
     strata_buddy_init(&f->buddy, UNIT, header);
-    f->first = strata_pieces_begin(&f->slab, CHUNK, BASE, size);
+    f->first = strata_block_list_begin(&f->slab, CHUNK, BASE, size);
     strata_buddy_add(&f->buddy, &f->slab, f->first);
 }
 
 static strata_status_t validate(const fixture_t *f, uint64_t size) {
-    strata_pieces_tally_t tally = {0};
-    strata_status_t status = strata_pieces_validate("test", &f->slab, f->first, CHUNK, BASE, size, &tally);
+    strata_block_list_tally_t tally = {0};
+    strata_status_t status = strata_block_list_validate("test", &f->slab, f->first, CHUNK, BASE, size, &tally);
     return status == STRATA_OK ? strata_buddy_validate("test", &f->buddy, &f->slab, &tally) : status;
 }
 

@@ -164,7 +164,7 @@ TEST(directory, has_no_entries_until_it_begins) {
     ASSERT_OK(strata_directory_cover(directory, 1ull << 40, 64ull << 30));
     strata_directory_uncover(directory, (1ull << 40) + (32ull << 30), 32ull << 30);
     EXPECT_OK(strata_directory_validate(directory));
-    bool grows = strata_growing_usable(&directory->entries_range) < strata_growing_most(&directory->entries_range);
+    bool grows = strata_growing_usable(&directory->entries_range) < strata_growing_max(&directory->entries_range);
     if (grows) {
         EXPECT_LT(strata_growing_usable(&directory->entries_range), 64ull << 20);
         strata_host_fail_at(1, 0);
@@ -218,7 +218,7 @@ TEST(directory, every_host_allocation_of_a_range_may_fail) {
     EXPECT_EQ(strata_host_allocations(), before);
     uint32_t used = directory->used;
     /* Where its ranges come in one piece they have room for all. */
-    bool grows = strata_growing_usable(&directory->leaves_range) < strata_growing_most(&directory->leaves_range);
+    bool grows = strata_growing_usable(&directory->leaves_range) < strata_growing_max(&directory->leaves_range);
     for (uint64_t k = 1; k <= 2 && grows; k++) {
         strata_host_fail_at(k, 0);
         EXPECT_STATUS(STRATA_E_HOST_MEMORY, strata_directory_cover(directory, edge - (k << 20) * 2048, (k << 20) * 1024));

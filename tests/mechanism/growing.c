@@ -19,7 +19,7 @@ TEST(growing, begins_small_and_stays_where_it_is) {
     EXPECT_EQ(range.memory, (void *)memory);
     EXPECT_EQ(memory[4 * KIB - 1], 7);
     EXPECT_EQ(memory[64 * MIB - 1], 0);
-    EXPECT_EQ(strata_growing_most(&range), 64 * MIB);
+    EXPECT_EQ(strata_growing_max(&range), 64 * MIB);
     strata_growing_release(&range);
     strata_growing_release(&range);
 }
@@ -56,12 +56,12 @@ TEST(growing, grows_what_wanted_to) {
     ASSERT_OK(strata_growing_reserve(&range, 4 * KIB, 64 * MIB));
     size_t before = strata_growing_usable(&range);
     if (before == 64 * MIB) TEST_SKIP("address space comes in one piece here");
-    strata_growing_want(&range, false);
-    strata_growing_want(&range, false);
+    strata_growing_mark(&range, false);
+    strata_growing_mark(&range, false);
     EXPECT_EQ(strata_growing_usable(&range), before);
     strata_growing_serve();
     EXPECT_GT(strata_growing_usable(&range), before);
-    EXPECT_EQ(atomic_load(&strata_growing_wanted), NULL);
+    EXPECT_EQ(atomic_load(&strata_growing_marked), NULL);
     strata_growing_release(&range);
 }
 
@@ -71,10 +71,10 @@ TEST(growing, one_that_ended_before_it_grew_is_passed_over) {
     ASSERT_OK(strata_growing_reserve(&second, 4 * KIB, 64 * MIB));
     size_t before = strata_growing_usable(&second);
     if (before == 64 * MIB) TEST_SKIP("address space comes in one piece here");
-    strata_growing_want(&first, false);
-    strata_growing_want(&second, false);
+    strata_growing_mark(&first, false);
+    strata_growing_mark(&second, false);
     strata_growing_release(&first);
-    EXPECT_OK(strata_growing_serve_wanted());
+    EXPECT_OK(strata_growing_grow_marked());
     EXPECT_GT(strata_growing_usable(&second), before);
     strata_growing_release(&second);
 }
@@ -89,7 +89,7 @@ TEST(growing, a_refusal_leaves_all_as_it_was) {
     ASSERT_OK(strata_growing_reserve(&range, 4 * KIB, MIB));
     size_t before = strata_growing_usable(&range);
     if (before == MIB) TEST_SKIP("address space comes in one piece here");
-    strata_growing_want(&range, true);
+    strata_growing_mark(&range, true);
     strata_host_fail_at(1, 1);
     EXPECT_STATUS(STRATA_E_HOST_MEMORY, strata_growing_grow(&range, MIB));
     strata_status_t status = STRATA_E_LIMIT;
@@ -100,7 +100,7 @@ TEST(growing, a_refusal_leaves_all_as_it_was) {
     status = STRATA_E_LIMIT;
     EXPECT_FALSE(strata_growing_try_again(&status)); /* told once */
     EXPECT_EQ(status, STRATA_E_LIMIT);
-    strata_growing_want(&range, true);
+    strata_growing_mark(&range, true);
     EXPECT_TRUE(strata_growing_try_again(&status));
     EXPECT_GT(strata_growing_usable(&range), before);
     strata_growing_release(&range);
@@ -115,7 +115,7 @@ TEST(growing, keeps_to_its_bounds) {
         strata_growing_t range;
         uint64_t mapped = strata_host_live().mapped;
         ASSERT_OK(strata_growing_reserve(&range, rows[i].least, rows[i].most));
-        EXPECT_EQ(strata_growing_most(&range), rows[i].usable);
+        EXPECT_EQ(strata_growing_max(&range), rows[i].usable);
         ASSERT_OK(strata_growing_grow(&range, rows[i].most));
         EXPECT_OK(strata_growing_grow(&range, rows[i].grown));
         EXPECT_EQ(strata_growing_usable(&range), rows[i].usable);
@@ -129,9 +129,9 @@ TEST(growing, one_that_ended_maps_nothing_more) {
     strata_growing_t range;
     uint64_t mapped = strata_host_live().mapped;
     ASSERT_OK(strata_growing_reserve(&range, 4 * KIB, 64 * MIB));
-    strata_growing_want(&range, false);
+    strata_growing_mark(&range, false);
     strata_growing_release(&range);
-    EXPECT_OK(strata_growing_serve_wanted());
+    EXPECT_OK(strata_growing_grow_marked());
     EXPECT_EQ(strata_host_live().mapped, mapped);
 }
 
@@ -141,7 +141,7 @@ TEST(growing, refusals_use_up_no_window) {
     strata_growing_t range;
     struct rlimit before;
     ASSERT_OK(strata_growing_reserve(&range, 4 * KIB, most));
-    bool steps = strata_growing_usable(&range) < strata_growing_most(&range);
+    bool steps = strata_growing_usable(&range) < strata_growing_max(&range);
     if (!steps || !bound_address_space(16 * MIB, &before)) {
         strata_growing_release(&range);
         TEST_SKIP("address space comes in one piece here, or cannot be bounded");
@@ -153,7 +153,7 @@ TEST(growing, refusals_use_up_no_window) {
     EXPECT_EQ(refusals, 100);
     strata_growing_t second;
     ASSERT_OK(strata_growing_reserve(&second, 4 * KIB, most));
-    EXPECT_LT(strata_growing_usable(&second), strata_growing_most(&second));
+    EXPECT_LT(strata_growing_usable(&second), strata_growing_max(&second));
     strata_growing_release(&second);
     strata_growing_release(&range);
 }

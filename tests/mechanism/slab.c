@@ -103,7 +103,7 @@ TEST(slab, is_full_where_address_space_ends_and_goes_on_when_there_is_more) {
         TEST_SKIP("address space comes in one piece here, or cannot be bounded");
     }
     while (make_free(&slab, 0, 256) != 0) {}
-    strata_status_t status = strata_growing_serve_wanted();
+    strata_status_t status = strata_growing_grow_marked();
     const strata_error_t error = *strata_last_error();
     unbound_address_space(&before);
     EXPECT_EQ(status, STRATA_E_HOST_MEMORY);
@@ -112,7 +112,7 @@ TEST(slab, is_full_where_address_space_ends_and_goes_on_when_there_is_more) {
     EXPECT_OK(strata_slab_validate(&slab));
     uint32_t used = slab.used;
     EXPECT_EQ(strata_slab_take(&slab), 0);
-    EXPECT_OK(strata_growing_serve_wanted());
+    EXPECT_OK(strata_growing_grow_marked());
     EXPECT_EQ(make_free(&slab, 0, 256), used);
     EXPECT_OK(strata_slab_validate(&slab));
     strata_slab_destroy(&slab);
@@ -126,7 +126,7 @@ TEST(slab, wants_more_of_the_range_that_is_short_alone) {
         strata_slab_destroy(&slab);
         TEST_SKIP("address space comes in one piece here");
     }
-    EXPECT_OK(strata_growing_serve_wanted());
+    EXPECT_OK(strata_growing_grow_marked());
     size_t bits = strata_growing_usable(&slab.idle_range), slots = 8 * bits;
     ASSERT_OK(strata_growing_grow(&slab.record_range, 4 * slots * sizeof(strata_record_t)));
     size_t records = strata_growing_usable(&slab.record_range);

@@ -29,7 +29,7 @@ static void cut(strata_spans_t *spans, model_t *model, uint64_t from, uint64_t t
         model->owners[u] = 0;
     }
     model->cut[0] = 0;
-    strata_spans_cut(spans, from, to, see, model);
+    strata_spans_remove(spans, from, to, see, model);
     for (int i = 0; i < OWNERS; i++) EXPECT_EQ(model->seen[i], model->cut[i]);
 }
 
@@ -85,14 +85,14 @@ TEST(spans, a_cut_ends_before_its_bound) {
     ASSERT_OK(strata_spans_init(&spans, 64));
     EXPECT_TRUE(strata_spans_add(&spans, 1, 10, 20));
     EXPECT_TRUE(strata_spans_add(&spans, 2, 30, 40));
-    strata_spans_cut(&spans, 20, 30, see, &model);
+    strata_spans_remove(&spans, 20, 30, see, &model);
     EXPECT_EQ(model.seen[1] + model.seen[2], 0);
-    strata_spans_cut(&spans, 19, 31, see, &model);
+    strata_spans_remove(&spans, 19, 31, see, &model);
     EXPECT_EQ(model.seen[1], 1);
     EXPECT_EQ(model.seen[2], 1);
     strata_spans_end(&spans, 1);
     EXPECT_EQ(strata_spans_count(&spans), 1);
-    strata_spans_cut(&spans, 0, 100, see, &model);
+    strata_spans_remove(&spans, 0, 100, see, &model);
     EXPECT_EQ(model.seen[1], 1);
     EXPECT_EQ(model.seen[2], 10);
     strata_spans_destroy(&spans);
@@ -106,10 +106,10 @@ TEST(spans, a_full_table_loses_the_upper_part) {
     spans.nodes.capacity = 2;
     EXPECT_TRUE(strata_spans_add(&spans, 1, 0, 100));
     EXPECT_FALSE(strata_spans_add(&spans, 2, 100, 101));
-    strata_spans_cut(&spans, 40, 50, see, &model);
+    strata_spans_remove(&spans, 40, 50, see, &model);
     EXPECT_EQ(model.seen[1], 60);
     EXPECT_OK(strata_spans_validate(&spans));
-    strata_spans_cut(&spans, 0, 100, see, &model);
+    strata_spans_remove(&spans, 0, 100, see, &model);
     EXPECT_EQ(model.seen[1], 100);
     strata_spans_destroy(&spans);
 }

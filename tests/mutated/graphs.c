@@ -105,9 +105,9 @@ typedef struct search {
     torture_verdict_t verdict;
 } search_t;
 
-static bool play(void *context, const torture_run_t *run, const torture_program_t *lawful) {
+static bool play(void *context, const torture_run_t *run, const torture_program_t *well_formed) {
     search_t *search = context;
-    torture_play(lawful, search->list.all[run->strategy].strategy, false, run->mode, &search->verdict);
+    torture_play(well_formed, search->list.all[run->strategy].strategy, false, run->mode, &search->verdict);
     return search->verdict.fault == TORTURE_FAULT_NONE;
 }
 

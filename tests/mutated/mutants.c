@@ -23,11 +23,11 @@ static void choose_safe(int mutation) { mutant_choose((mutation_t)mutation); }
 
 static void choose_async(int mutation) { mutant_async_choose((mutant_async_t)mutation); }
 
-static bool run_chosen(void *context, const torture_run_t *run, const torture_program_t *lawful) {
+static bool run_chosen(void *context, const torture_run_t *run, const torture_program_t *well_formed) {
     search_t *search = context;
     const torture_strategy_t *strategy = &search->list.all[run->strategy];
     search->choose(search->mutation);
-    torture_play(lawful, strategy->strategy, strategy->may_refuse, run->mode, &search->failure.verdict);
+    torture_play(well_formed, strategy->strategy, strategy->may_refuse, run->mode, &search->failure.verdict);
     search->failure.run = *run;
     return search->failure.verdict.fault == TORTURE_FAULT_NONE;
 }
@@ -98,7 +98,7 @@ static void expect_small(mutation_t mutation, uint32_t most) {
     EXPECT_GT(programs_until_found(search, MOST), 0);
     EXPECT_TRUE(torture_campaign_draw(&(torture_campaign_t){.seed = 1}, search->failure.run.number, &program));
     torture_dialect_t dialect = search->list.all[0].dialect;
-    EXPECT_TRUE(torture_law(&program, dialect));
+    EXPECT_TRUE(torture_make_well_formed(&program, dialect));
     uint32_t before = program.count;
     uint32_t attempts = torture_shrink(&program, dialect, &search->failure.verdict, attempt_chosen, search, 2000);
     attempt_chosen(search, &program, &verdict);

@@ -81,7 +81,7 @@ static torture_program_t *program_of(uint32_t threads) {
     memcpy(program.ops, every_kind, sizeof every_kind);
     /* What frees the block asks for it again: no thread comes between. */
     for (uint32_t i = 0; i < count; i++) program.ops[i].thread = (uint8_t)(i + 4 < count ? i % threads : 0);
-    EXPECT_TRUE(torture_law(&program, TORTURE_GRAPHS_GPU));
+    EXPECT_TRUE(torture_make_well_formed(&program, TORTURE_GRAPHS_GPU));
     return &program;
 }
 

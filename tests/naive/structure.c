@@ -44,9 +44,9 @@ TEST(naive_structure, planted_faults_of_marks_and_huge_blocks_are_found) {
     PLANT(self->huge_bytes, self->huge_bytes + MIB, "the sum of huge blocks is wrong");
     PLANT(self->max_block, 64 * MIB, "a huge block is small enough for the pool");
     PLANT(self->buddy.idle.count, self->buddy.idle.count + 1, "the index does not match the free blocks");
-    PLANT(self->last.first_gone, p.block->user, "no mark names it");
-    PLANT(self->last.first_gone, self->last.users.nodes.used, "the list of streams that marks may name is broken");
-    PLANT(self->last.last_gone, p.block->user, "the end of the list of streams that marks may name");
+    PLANT(self->last.first_destroyed, p.block->user, "no mark names it");
+    PLANT(self->last.first_destroyed, self->last.users.nodes.used, "the list of streams that marks may name is broken");
+    PLANT(self->last.last_destroyed, p.block->user, "the end of the list of streams that marks may name");
 }
 
 TEST(naive_structure, a_full_table_of_streams_is_told) {

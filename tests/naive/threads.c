@@ -210,10 +210,10 @@ TEST(naive_threads, what_an_exited_ones_stacks_stand_on_ends_after_them) {
     ASSERT_EQ(stacks_of(rig_domain(&rig), v.number, &stack), 2);
     ASSERT_TRUE(stack);
     stack->links.visitors++;
-    strata_domain_forget_dead_threads(rig_domain(&rig));
+    strata_domain_orphan_exited_threads(rig_domain(&rig));
     EXPECT_EQ(stacks_of(rig_domain(&rig), v.number, &stack), 2);
     stack->links.visitors--;
-    strata_domain_forget_dead_threads(rig_domain(&rig));
+    strata_domain_orphan_exited_threads(rig_domain(&rig));
     EXPECT_EQ(stacks_of(rig_domain(&rig), v.number, &stack), 0);
 }
 

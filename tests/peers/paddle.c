@@ -83,7 +83,7 @@ TEST(peers_paddle, best_fit_allocator_test) {
 
 /* ---- retry ---- */
 
-typedef struct contender {
+typedef struct candidate {
     pthread_t thread;
     pthread_barrier_t *start;
     rig_t *rig;
@@ -108,18 +108,18 @@ static void *contend(void *context) {
 /* retry_allocator_test::RetryAllocator: four threads, 1 MiB in all, each holds 1 MiB - 1 for a while: all succeed, at one address. The
  * peer's timeout of 180 ms for 40 ms each is too near for a busy machine; nothing but a lost wake-up lasts 10 s here. */
 TEST(peers_paddle, retry_allocator) {
-    contender_t contenders[4];
+    contender_t candidates[4];
     pthread_barrier_t start;
     DECORATED(rig, "[{retry: {timeout: 10s}}, {auto_growth: {chunk_size: 1MiB}}, {limit: {bytes: 1MiB}}, system]", 0);
     ASSERT_EQ(pthread_barrier_init(&start, NULL, 4), 0);
     for (int i = 0; i < 4; i++) {
-        contenders[i] = (contender_t){.start = &start, .rig = &rig};
-        ASSERT_EQ(pthread_create(&contenders[i].thread, NULL, contend, &contenders[i]), 0);
+        candidates[i] = (contender_t){.start = &start, .rig = &rig};
+        ASSERT_EQ(pthread_create(&candidates[i].thread, NULL, contend, &candidates[i]), 0);
     }
-    for (int i = 0; i < 4; i++) ASSERT_EQ(pthread_join(contenders[i].thread, NULL), 0);
+    for (int i = 0; i < 4; i++) ASSERT_EQ(pthread_join(candidates[i].thread, NULL), 0);
     for (int i = 0; i < 4; i++) {
-        EXPECT_OK(contenders[i].status);
-        EXPECT_EQ((uintptr_t)contenders[i].ptr, (uintptr_t)contenders[0].ptr);
+        EXPECT_OK(candidates[i].status);
+        EXPECT_EQ((uintptr_t)candidates[i].ptr, (uintptr_t)candidates[0].ptr);
     }
     ASSERT_EQ(pthread_barrier_destroy(&start), 0);
     EXPECT_EQ(rig_figures(&rig).peak_reserved_bytes, MIB);

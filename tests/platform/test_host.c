@@ -298,7 +298,7 @@ TEST(call_stack, has_no_more_frames_than_are_asked_for) {
     static const uint32_t asked[] = {0, 1, 2, 5};
     strata_call_stack_ready();
     for (size_t i = 0; i < sizeof asked / sizeof *asked; i++) {
-        uint64_t frames[STRATA_CALL_STACK_MOST + 1] = {0};
+        uint64_t frames[STRATA_CALL_STACK_MAX + 1] = {0};
         EXPECT_EQ(deep(8, frames, asked[i]), asked[i]);
         EXPECT_EQ(frames[asked[i]], 9); /* nothing was written behind them */
     }

@@ -300,7 +300,7 @@ TEST(locks, who_finds_another_thread_has_met_it) {
         strata_lock_observer_activate(&heard.observer);
         strata_lock_init(&held.lock, STRATA_RANK_STACK, observed ? &heard.observer : NULL);
         for (int i = 0; i < 3; i++) {
-            EXPECT_FALSE(strata_lock_meeting(&held.lock));
+            EXPECT_FALSE(strata_lock_contended(&held.lock));
             strata_unlock(&held.lock);
         }
         for (int i = 0; i < 100 && !met; i++) {
@@ -308,7 +308,7 @@ TEST(locks, who_finds_another_thread_has_met_it) {
             atomic_store(&held.has_it, false);
             ASSERT_EQ(pthread_create(&thread, NULL, hold_for_a_while, &held), 0);
             while (!atomic_load(&held.has_it)) (void)sched_yield();
-            met = strata_lock_meeting(&held.lock);
+            met = strata_lock_contended(&held.lock);
             strata_unlock(&held.lock);
             pthread_join(thread, NULL);
         }

@@ -123,18 +123,18 @@ TEST(checked, the_first_borrower_of_memory_without_an_owner) {
     static const struct {
         const char *rows;
         bool legacy;
-    } lawful[] = {
+    } well_formed[] = {
         {"alloc,1,1048576,0,0,pinned\nfree,1,0,0,9,pinned\nalloc,2,1048576,1,12,pinned\nfree,2,0,1,14,pinned\n", true},
         {"alloc,2,0,0,0,host\nalloc,1,1048576,0,0,host\nfree,2,0,0,1,host\nborrow,1,0,1,5,host\nfree,1,0,1,9,host\n", true},
         {"alloc,1,1048576,0,0,pinned\nunborrow,1,0,0,5,pinned\nfree,1,0,0,9,pinned\n", false}};
     static const char *const presets[] = {"strata", "system"};
-    for (size_t i = 0; i < sizeof lawful / sizeof *lawful * 2; i++) {
+    for (size_t i = 0; i < sizeof well_formed / sizeof *well_formed * 2; i++) {
         char text[400];
-        snprintf(text, sizeof text, "op,id,size,stream,time_us,place\n%s", lawful[i / 2].rows);
+        snprintf(text, sizeof text, "op,id,size,stream,time_us,place\n%s", well_formed[i / 2].rows);
         strata_trace_t *trace CLOSED_BY(trace_gone) = trace_of(text);
         strata_strategy_t *strategy CLOSED_BY(strategy_gone) = strategy_of(presets[i % 2], NULL);
         strata_run_options_t options = {.target = {.profile = strata_sim_profile("h100")},
-                                        .timeline = {.lag_ns = LAG, .legacy_default = lawful[i / 2].legacy},
+                                        .timeline = {.lag_ns = LAG, .legacy_default = well_formed[i / 2].legacy},
                                         .check = true};
         strata_run_result_t result;
         EXPECT_OK(strata_run(trace, strategy, &options, &result));
@@ -172,9 +172,9 @@ TEST(checked, where_a_device_free_does_not_wait_system_is_unsafe) {
 TEST(checked, a_checked_run_gives_no_host_time) {
     strata_trace_t *trace CLOSED_BY(trace_gone) = trace_of(COLUMNS "alloc,1,256,0,0\nfree,1,0,0,1\n");
     strata_strategy_t *strategy CLOSED_BY(strategy_gone) = strategy_of("strata", NULL);
-    strata_contender_t contenders[2] = {{.label = "x", .strategy = strategy, .target = {.profile = strata_sim_profile("h100")}}};
-    contenders[1] = contenders[0];
-    strata_comparison_t comparison = {.contenders = contenders, .contender_count = 2, .repeat = 1, .check = true};
+    strata_candidate_t candidates[2] = {{.label = "x", .strategy = strategy, .target = {.profile = strata_sim_profile("h100")}}};
+    candidates[1] = candidates[0];
+    strata_comparison_t comparison = {.candidates = candidates, .candidate_count = 2, .repeat = 1, .check = true};
     for (; comparison.repeat <= 3; comparison.repeat++) {
         strata_run_result_t results[2];
         ASSERT_OK(strata_compare(&comparison, trace, results));

@@ -15,9 +15,9 @@
 #include "tests/harness/test.h"
 #include "tests/replay/support/helpers.h"
 
-enum { ROWS = 40000, FIRST = 20480, LIVE = 200, BYTES = 4 << 20, CONTENDERS = 6, REPEATS = 2 };
+enum { ROWS = 40000, FIRST = 20480, LIVE = 200, BYTES = 4 << 20, CANDIDATES = 6, REPEATS = 2 };
 
-static const char *const presets[CONTENDERS] = {"strata", "pytorch", "cuda_malloc_async", "system", "paddle-vmm", "tensorflow"};
+static const char *const presets[CANDIDATES] = {"strata", "pytorch", "cuda_malloc_async", "system", "paddle-vmm", "tensorflow"};
 
 /* ---- programs ---------------------------------------------------------------------------------------------------------- */
 
@@ -138,21 +138,21 @@ static void slow_end(slow_t *slow) {
 /* ---- comparing --------------------------------------------------------------------------------------------------------- */
 
 typedef struct comparing {
-    strata_strategy_t *strategies[CONTENDERS];
-    strata_contender_t contenders[CONTENDERS];
+    strata_strategy_t *strategies[CANDIDATES];
+    strata_candidate_t candidates[CANDIDATES];
     strata_comparison_t comparison;
-    strata_run_result_t results[CONTENDERS];
+    strata_run_result_t results[CANDIDATES];
 } comparing_t;
 
 static comparing_t *comparing_begin(uint32_t threads) {
     comparing_t *made = calloc(1, sizeof *made);
-    for (size_t i = 0; i < CONTENDERS; i++) {
+    for (size_t i = 0; i < CANDIDATES; i++) {
         made->strategies[i] = strategy_of(presets[i], NULL);
-        made->contenders[i] = (strata_contender_t){
+        made->candidates[i] = (strata_candidate_t){
             .label = presets[i], .strategy = made->strategies[i], .target = {.profile = strata_sim_profile("h100")}};
     }
-    made->comparison = (strata_comparison_t){.contenders = made->contenders,
-                                             .contender_count = CONTENDERS,
+    made->comparison = (strata_comparison_t){.candidates = made->candidates,
+                                             .candidate_count = CANDIDATES,
                                              .timeline = {.lag_ns = LAG},
                                              .repeat = REPEATS,
                                              .threads = threads};
@@ -161,7 +161,7 @@ static comparing_t *comparing_begin(uint32_t threads) {
 }
 
 static void comparing_gone(comparing_t **comparing) {
-    for (size_t i = 0; i < CONTENDERS; i++) strata_strategy_delete((*comparing)->strategies[i]);
+    for (size_t i = 0; i < CANDIDATES; i++) strata_strategy_delete((*comparing)->strategies[i]);
     free(*comparing);
 }
 
@@ -169,9 +169,9 @@ static void comparing_gone(comparing_t **comparing) {
 static char *json_of(const comparing_t *comparing) {
     char path[512];
     size_t length = 0;
-    strata_figures_t figures[CONTENDERS];
+    strata_figures_t figures[CANDIDATES];
     strata_output_t *out = NULL;
-    for (size_t i = 0; i < CONTENDERS; i++) {
+    for (size_t i = 0; i < CANDIDATES; i++) {
         figures[i] = comparing->results[i].figures;
         EXPECT_EQ(figures[i].host_ns_per_op.count, REPEATS);
         figures[i].host_ns_per_op = (strata_figure_spread_t){.count = 0};
@@ -180,7 +180,7 @@ static char *json_of(const comparing_t *comparing) {
     snprintf(path, sizeof path, "%s", temporary("fed.json"));
     EXPECT_OK(strata_output_open(path, &out));
     if (!out) return NULL;
-    strata_figures_json(out, figures, CONTENDERS);
+    strata_figures_json(out, figures, CANDIDATES);
     EXPECT_OK(strata_output_finish(out));
     char *text = read_bytes(path, &length);
     if (text) text[length] = '\0';
@@ -225,7 +225,7 @@ static void expect_the_same(const text_t *text, uint32_t threads) {
 
 TEST(fed, figures_are_those_of_the_whole_trace) {
     text_t lends = lending(ROWS), works = working(ROWS);
-    for (uint32_t threads = 1; threads <= CONTENDERS; threads += CONTENDERS - 1) {
+    for (uint32_t threads = 1; threads <= CANDIDATES; threads += CANDIDATES - 1) {
         expect_the_same(&lends, threads);
         expect_the_same(&works, threads);
     }
@@ -238,7 +238,7 @@ TEST(fed, a_kernel_that_comes_in_two_pieces_is_one) {
     text_t text = working(15000);
     while (text.rows < FIRST - 100) add_block(&text);
     for (size_t at = text.time_us, i = 0; i < 300; i++) add(&text, "work,%zu,,0,%zu,1,,,,\n", text.id - 1 - i % 100, at);
-    expect_the_same(&text, CONTENDERS);
+    expect_the_same(&text, CANDIDATES);
     free(text.bytes);
 }
 
@@ -277,25 +277,25 @@ TEST(fed, a_row_that_changes_what_holds_of_the_whole_begins_the_run_again) {
         EXPECT_FALSE(outgrows(&text));
         text.count += (size_t)snprintf(text.bytes + text.count, 100, rows[i], text.time_us);
         EXPECT_TRUE(outgrows(&text));
-        if (i == 0) expect_the_same(&text, CONTENDERS); /* whatever it was, the whole is run */
+        if (i == 0) expect_the_same(&text, CANDIDATES); /* whatever it was, the whole is run */
         free(text.bytes);
     }
     text_t many = lending(FIRST + 5000);
     for (size_t i = 0; i < 1000; i++) add(&many, "alloc,%zu,512,%zu,%zu,,,,,\n", 900000 + i, 100 + i, many.time_us);
     EXPECT_TRUE(outgrows(&many));
-    expect_the_same(&many, CONTENDERS);
+    expect_the_same(&many, CANDIDATES);
     free(many.bytes);
     text_t text = lending(FIRST + 5000);
     add(&text, "work,,,0,%zu,40,,,,\n", text.time_us);
     EXPECT_TRUE(outgrows(&text));
-    expect_the_same(&text, CONTENDERS);
+    expect_the_same(&text, CANDIDATES);
     free(text.bytes);
 }
 
 /* ---- failures ---------------------------------------------------------------------------------------------------------- */
 
 TEST(fed, a_wrong_row_at_the_end_is_reported_as_a_load_does) {
-    comparing_t *comparing CLOSED_BY(comparing_gone) = comparing_begin(CONTENDERS);
+    comparing_t *comparing CLOSED_BY(comparing_gone) = comparing_begin(CANDIDATES);
     strata_trace_t *trace = NULL;
     strata_trace_feed_t *feed;
     char said[4096];
@@ -351,8 +351,8 @@ TEST(fed, a_strategy_that_has_too_little_ends_it) {
     strata_trace_t *trace CLOSED_BY(trace_gone) = NULL;
     strata_trace_feed_t *feed;
     text_t text = lending(ROWS);
-    comparing->contenders[2].strategy = strategy;
-    comparing->contenders[2].target.capacity = GIB - MIB;
+    comparing->candidates[2].strategy = strategy;
+    comparing->candidates[2].target.capacity = GIB - MIB;
     ASSERT_OK(strata_trace_feed_begin(write_file("whole.csv", text.bytes, text.count), &feed));
     EXPECT_STATUS(STRATA_E_NO_MEMORY, strata_compare_feed(&comparing->comparison, feed, &trace, comparing->results));
     EXPECT_NE(trace, NULL);
@@ -368,6 +368,6 @@ TEST(fed, real_devices_and_those_who_watch_need_the_whole_trace) {
     comparing->comparison.follow = &follow;
     EXPECT_FALSE(strata_compare_may_feed(&comparing->comparison));
     comparing->comparison.follow = NULL;
-    comparing->contenders[3].target.profile = NULL;
+    comparing->candidates[3].target.profile = NULL;
     EXPECT_FALSE(strata_compare_may_feed(&comparing->comparison));
 }

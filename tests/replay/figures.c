@@ -201,8 +201,8 @@ TEST(figures, the_least_capacity_is_exact_to_a_step) {
         snprintf(rows, sizeof rows, COLUMNS "alloc,1,%llu,0,0\nfree,1,,0,1\nalloc,2,%llu,0,2\nfree,2,,0,3\n",
                  (unsigned long long)(i * 2 * MIB), (unsigned long long)((i + 1) * 2 * MIB));
         strata_trace_t *trace CLOSED_BY(trace_gone) = trace_of(rows);
-        strata_contender_t contender = {.label = "x", .strategy = strategy, .target = {.profile = strata_sim_profile("h100")}};
-        strata_comparison_t comparison = {.contenders = &contender, .contender_count = 1, .repeat = 1, .smallest = true};
+        strata_candidate_t candidate = {.label = "x", .strategy = strategy, .target = {.profile = strata_sim_profile("h100")}};
+        strata_comparison_t comparison = {.candidates = &candidate, .candidate_count = 1, .repeat = 1, .smallest = true};
         strata_run_result_t result;
         ASSERT_OK(strata_compare(&comparison, trace, &result));
         EXPECT_EQ(result.figures.peak_device_used_bytes, (2 * i + 1) * 2 * MIB);

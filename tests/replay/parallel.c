@@ -9,9 +9,9 @@
 #include "tests/harness/test.h"
 #include "tests/replay/support/helpers.h"
 
-enum { CONTENDERS = 5, REPEATS = 2, JOBS = 200 };
+enum { CANDIDATES = 5, REPEATS = 2, JOBS = 200 };
 
-static const char *const presets[CONTENDERS] = {"strata", "paddle", "pytorch", "system", "tensorflow"};
+static const char *const presets[CANDIDATES] = {"strata", "paddle", "pytorch", "system", "tensorflow"};
 
 static char *json_of(const strata_figures_t *figures, size_t count) {
     char path[512];
@@ -28,31 +28,31 @@ static char *json_of(const strata_figures_t *figures, size_t count) {
 }
 
 static void free_all(strata_strategy_t **strategies) {
-    for (size_t i = 0; i < CONTENDERS; i++) strata_strategy_delete(strategies[i]);
+    for (size_t i = 0; i < CANDIDATES; i++) strata_strategy_delete(strategies[i]);
 }
 
 /* All figures as JSON, without the host's time. */
 static char *figures_with(const char *name, uint64_t capacity, uint32_t threads) {
     strata_trace_t *trace CLOSED_BY(trace_gone) = project_trace(name);
-    strata_strategy_t *strategies[CONTENDERS];
-    strata_contender_t contenders[CONTENDERS] = {{.label = NULL}};
-    strata_run_result_t *results = calloc(CONTENDERS, sizeof *results);
-    strata_figures_t figures[CONTENDERS];
-    for (size_t i = 0; i < CONTENDERS; i++) {
+    strata_strategy_t *strategies[CANDIDATES];
+    strata_candidate_t candidates[CANDIDATES] = {{.label = NULL}};
+    strata_run_result_t *results = calloc(CANDIDATES, sizeof *results);
+    strata_figures_t figures[CANDIDATES];
+    for (size_t i = 0; i < CANDIDATES; i++) {
         strategies[i] = strategy_of(presets[i], NULL);
-        contenders[i] = (strata_contender_t){.label = presets[i],
+        candidates[i] = (strata_candidate_t){.label = presets[i],
                                              .strategy = strategies[i],
                                              .target = {.profile = strata_sim_profile("h100"), .capacity = capacity}};
     }
     strata_comparison_t comparison = {
-        .contenders = contenders, .contender_count = CONTENDERS, .timeline = {.lag_ns = LAG}, .repeat = REPEATS, .threads = threads};
+        .candidates = candidates, .candidate_count = CANDIDATES, .timeline = {.lag_ns = LAG}, .repeat = REPEATS, .threads = threads};
     EXPECT_OK(strata_compare(&comparison, trace, results));
-    for (size_t i = 0; i < CONTENDERS; i++) {
+    for (size_t i = 0; i < CANDIDATES; i++) {
         figures[i] = results[i].figures;
         EXPECT_EQ(figures[i].host_ns_per_op.count, REPEATS);
         figures[i].host_ns_per_op = (strata_figure_spread_t){.count = 0};
     }
-    char *text = json_of(figures, CONTENDERS);
+    char *text = json_of(figures, CANDIDATES);
     free_all(strategies);
     free(results);
     return text;
@@ -67,7 +67,7 @@ TEST(parallel, figures_are_those_of_one_after_another) {
         {"streams-sharded-training.csv.gz", 12 * GIB}, {"streams-serving.csv.gz", 0}, {"alexnet-training.csv.gz", 2 * GIB}};
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         char *one CLOSED_BY(text_gone) = figures_with(cases[i].trace, cases[i].capacity, 1);
-        char *many CLOSED_BY(text_gone) = figures_with(cases[i].trace, cases[i].capacity, CONTENDERS);
+        char *many CLOSED_BY(text_gone) = figures_with(cases[i].trace, cases[i].capacity, CANDIDATES);
         EXPECT_STREQ(one, many);
     }
 }

@@ -63,8 +63,8 @@ TEST(real, has_no_least_capacity) {
     strata_run_result_t result;
     strata_trace_t *trace CLOSED_BY(trace_gone) = trace_of(COLUMNS "alloc,1,1048576,0,0\nfree,1,0,0,9\n");
     strata_strategy_t *strategy CLOSED_BY(strategy_gone) = strategy_of("strata", NULL);
-    strata_contender_t contender = {.label = "x", .strategy = strategy};
-    strata_comparison_t comparison = {.contenders = &contender, .contender_count = 1, .repeat = 1, .smallest = true};
+    strata_candidate_t candidate = {.label = "x", .strategy = strategy};
+    strata_comparison_t comparison = {.candidates = &candidate, .candidate_count = 1, .repeat = 1, .smallest = true};
     fake_reset();
     EXPECT_SAYS(STRATA_E_UNSUPPORTED, strata_compare(&comparison, trace, &result), "write --device sim");
     EXPECT_EQ(fake_count("Init"), 0); /* told before anything runs */

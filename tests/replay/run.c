@@ -253,8 +253,8 @@ TEST(run, the_least_capacity_is_found_and_replayed) {
     strata_trace_t *trace CLOSED_BY(trace_gone) = trace_of(
         COLUMNS "alloc,1,9437184,0,0\nfree,1,0,0,1\nalloc,2,5242880,0,2\nalloc,3,5242880,0,3\n");
     strata_strategy_t *strategy CLOSED_BY(strategy_gone) = strategy_of("system", NULL);
-    strata_contender_t contender = {.label = "x", .strategy = strategy, .target = {.profile = strata_sim_profile("h100")}};
-    strata_comparison_t comparison = {.contenders = &contender, .contender_count = 1, .repeat = 2, .smallest = true};
+    strata_candidate_t candidate = {.label = "x", .strategy = strategy, .target = {.profile = strata_sim_profile("h100")}};
+    strata_comparison_t comparison = {.candidates = &candidate, .candidate_count = 1, .repeat = 2, .smallest = true};
     strata_run_result_t result;
     ASSERT_OK(strata_compare(&comparison, trace, &result));
     EXPECT_EQ(result.figures.smallest_device_bytes, 12 * MIB);
@@ -263,11 +263,11 @@ TEST(run, the_least_capacity_is_found_and_replayed) {
     EXPECT_STREQ(result.figures.device, "sim:h100");
     EXPECT_EQ(result.figures.host_ns_per_op.count, 2);
     EXPECT_LE(result.figures.host_ns_per_op.min, result.figures.host_ns_per_op.median);
-    contender.target.capacity = 8 * MIB;
+    candidate.target.capacity = 8 * MIB;
     ASSERT_OK(strata_compare(&comparison, trace, &result));
     EXPECT_EQ(result.figures.oom_count, 2);
     EXPECT_EQ(result.figures.smallest_device_bytes, 12 * MIB);
-    contender.target.capacity = 12 * MIB - 1; /* one byte too small: the search continues above the capacity */
+    candidate.target.capacity = 12 * MIB - 1; /* one byte too small: the search continues above the capacity */
     ASSERT_OK(strata_compare(&comparison, trace, &result));
     EXPECT_EQ(result.figures.oom_count, 1);
     EXPECT_EQ(result.figures.smallest_device_bytes, 12 * MIB);
@@ -281,8 +281,8 @@ TEST(run, no_least_capacity_is_made_up) {
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         strata_trace_t *trace CLOSED_BY(trace_gone) = trace_of(cases[i][0]);
         strata_strategy_t *strategy CLOSED_BY(strategy_gone) = strategy_of(cases[i][1], NULL);
-        strata_contender_t contender = {.label = "x", .strategy = strategy, .target = {.profile = strata_sim_profile("h100")}};
-        strata_comparison_t comparison = {.contenders = &contender, .contender_count = 1, .repeat = 1, .smallest = true};
+        strata_candidate_t candidate = {.label = "x", .strategy = strategy, .target = {.profile = strata_sim_profile("h100")}};
+        strata_comparison_t comparison = {.candidates = &candidate, .candidate_count = 1, .repeat = 1, .smallest = true};
         strata_run_result_t result;
         ASSERT_OK(strata_compare(&comparison, trace, &result));
         EXPECT_EQ(result.figures.failed_operations, 1);
@@ -296,9 +296,9 @@ TEST(run, the_nearest_are_searched_if_none_serves) {
     strata_strategy_t *large CLOSED_BY(strategy_gone) = strategy_of("stack: [auto_growth: {chunk_size: 32MiB}, system]\n", NULL);
     strata_strategy_t *exact CLOSED_BY(strategy_gone) = strategy_of("system", NULL);
     strata_target_t target = {.profile = strata_sim_profile("h100"), .capacity = 12 * MIB};
-    strata_contender_t contenders[2] = {{.label = "large", .strategy = large, .target = target},
+    strata_candidate_t candidates[2] = {{.label = "large", .strategy = large, .target = target},
                                         {.label = "exact", .strategy = exact, .target = target}};
-    strata_comparison_t comparison = {.contenders = contenders, .contender_count = 2, .repeat = 1, .nearest = true};
+    strata_comparison_t comparison = {.candidates = candidates, .candidate_count = 2, .repeat = 1, .nearest = true};
     strata_run_result_t results[2];
     ASSERT_OK(strata_compare(&comparison, trace, results));
     EXPECT_EQ(results[0].figures.failed_operations, 2);
@@ -306,7 +306,7 @@ TEST(run, the_nearest_are_searched_if_none_serves) {
     EXPECT_EQ(results[0].needed_bytes, STRATA_FIGURE_NULL);
     EXPECT_EQ(results[1].needed_bytes, 16 * MIB);
     EXPECT_EQ(results[1].figures.smallest_device_bytes, STRATA_FIGURE_NULL);
-    contenders[0].target.capacity = 64 * MIB;
+    candidates[0].target.capacity = 64 * MIB;
     ASSERT_OK(strata_compare(&comparison, trace, results));
     EXPECT_EQ(results[1].figures.failed_operations, 1);
     EXPECT_EQ(results[1].needed_bytes, STRATA_FIGURE_NULL);
@@ -317,12 +317,12 @@ TEST(run, the_least_capacity_of_a_strategy_that_opens_with_memory) {
     strata_trace_t *trace CLOSED_BY(trace_gone) = trace_of(COLUMNS "alloc,1,1048576,0,0\nfree,1,0,0,1\n");
     strata_strategy_t *strategy CLOSED_BY(strategy_gone) = strategy_of(
         "stack: [stream_safe, auto_growth: {preallocate: 1GiB}, system]\n", NULL);
-    strata_contender_t contender = {.label = "x", .strategy = strategy, .target = {.profile = strata_sim_profile("h100")}};
-    strata_comparison_t comparison = {.contenders = &contender, .contender_count = 1, .repeat = 1, .smallest = true};
+    strata_candidate_t candidate = {.label = "x", .strategy = strategy, .target = {.profile = strata_sim_profile("h100")}};
+    strata_comparison_t comparison = {.candidates = &candidate, .candidate_count = 1, .repeat = 1, .smallest = true};
     strata_run_result_t result;
     ASSERT_OK(strata_compare(&comparison, trace, &result));
     EXPECT_EQ(result.figures.smallest_device_bytes, GIB);
-    contender.target.capacity = GIB - MIB; /* the comparison's own run is no search */
+    candidate.target.capacity = GIB - MIB; /* the comparison's own run is no search */
     EXPECT_STATUS(STRATA_E_NO_MEMORY, strata_compare(&comparison, trace, &result));
 }
 
@@ -333,9 +333,9 @@ TEST(run, the_least_capacity_of_a_strategy_that_may_use_a_share_of_the_device) {
     strata_strategy_t *strategy CLOSED_BY(strategy_gone) = strategy_of(
         "stack: [stream_safe, auto_growth, limit: {fraction: 0.5}, system]\n", NULL);
     for (size_t i = 0; i < sizeof capacities / sizeof *capacities; i++) {
-        strata_contender_t contender = {.label = "x", .strategy = strategy, .target = {.profile = strata_sim_profile("h100")}};
-        contender.target.capacity = capacities[i];
-        strata_comparison_t comparison = {.contenders = &contender, .contender_count = 1, .repeat = 1, .smallest = true};
+        strata_candidate_t candidate = {.label = "x", .strategy = strategy, .target = {.profile = strata_sim_profile("h100")}};
+        candidate.target.capacity = capacities[i];
+        strata_comparison_t comparison = {.candidates = &candidate, .candidate_count = 1, .repeat = 1, .smallest = true};
         strata_run_result_t result;
         ASSERT_OK(strata_compare(&comparison, trace, &result));
         EXPECT_EQ(result.figures.peak_device_used_bytes, 2 * GIB);

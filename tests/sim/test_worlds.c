@@ -45,7 +45,7 @@ TEST(sim_worlds, a_profile_is_taken_up_to_its_bounds) {
     EXPECT_STATUS(STRATA_E_INVALID, world_of(&profile));
     profile.address_bytes = 0;
     EXPECT_STATUS(STRATA_E_INVALID, world_of(&profile));
-    static const double costs[] = {0, STRATA_SIM_COST_MOST, -0.1, 1.1 * STRATA_SIM_COST_MOST, NAN};
+    static const double costs[] = {0, STRATA_SIM_COST_MAX, -0.1, 1.1 * STRATA_SIM_COST_MAX, NAN};
     for (int i = 0; i < 10; i++) {
         profile = h100;
         *(i % 2 ? &profile.malloc.fixed_ns : &profile.peer.per_mib_ns) = costs[i / 2];

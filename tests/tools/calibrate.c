@@ -246,13 +246,13 @@ static void expect_kept(const char *name, double kept, double found) {
 TEST(calibrate, the_profile_h100_is_what_was_measured) {
     static strata_measure_t measure;
     static strata_fitted_t fitted;
-    static char calls[STRATA_ROWS_MOST][32];
+    static char calls[STRATA_ROWS_MAX][32];
     strata_device_t device = {.capabilities = {.granularity = 2 << 20, .virtual_memory = true}};
     const strata_sim_profile_t *h100 = strata_sim_profile("h100");
     FILE *file = fopen(STRATA_SOURCE_DIR "/docs/gpu/h100-device-calls-2026-11-22.csv", "r");
     ASSERT_NE(file, NULL);
     measure = (strata_measure_t){.device = &device, .total_bytes = h100->total_bytes};
-    for (char line[256]; fgets(line, sizeof line, file) && measure.count < STRATA_ROWS_MOST;)
+    for (char line[256]; fgets(line, sizeof line, file) && measure.count < STRATA_ROWS_MAX;)
         measure.count += take_row(line, &measure.rows[measure.count], calls[measure.count]);
     fclose(file);
     EXPECT_EQ(measure.count, 159);

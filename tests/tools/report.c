@@ -137,9 +137,9 @@ static void write_hostile(int number, int rows) {
     EXPECT_EQ(fclose(file), 0);
 }
 
-static void expect_small(int contenders, int traces) {
+static void expect_small(int candidates, int traces) {
     char arguments[12000] = "report " DEVICE " --capacity 1GiB -o hostile.html", more[200];
-    for (int i = 0; i < contenders; i++) {
+    for (int i = 0; i < candidates; i++) {
         snprintf(more, sizeof more, " --strategy %s --label l%d%060d", i % 2 ? "system" : "pytorch", i, 7);
         strcat(arguments, more);
     }
@@ -148,7 +148,7 @@ static void expect_small(int contenders, int traces) {
         strcat(arguments, more);
     }
     run_well("%s", arguments);
-    printf("%d runs of hostile traces: %ld bytes\n", contenders * traces, size_of("hostile.html"));
+    printf("%d runs of hostile traces: %ld bytes\n", candidates * traces, size_of("hostile.html"));
     EXPECT_LT(size_of("hostile.html"), 3000000);
 }
 

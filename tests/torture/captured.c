@@ -83,7 +83,7 @@ static void run(const found_t *row, const torture_strategy_t *strategy) {
     program.count = count_of(row);
     ASSERT_TRUE(torture_program_reserve(&program, program.count));
     for (uint32_t i = 0; i < program.count; i++) program.ops[i] = row->ops[i];
-    EXPECT_TRUE(torture_law(&program, strategy->dialect));
+    EXPECT_TRUE(torture_make_well_formed(&program, strategy->dialect));
     torture_play(&program, strategy->strategy, strategy->may_refuse, row->mode, &verdict);
     if (verdict.fault) FAIL_TEST("under %s: %s: %s", strategy->name, torture_fault_text(verdict.fault), verdict.text);
     torture_program_delete(&program);

@@ -24,7 +24,7 @@ static void expect_lawful_programs_pass(const void *first) {
     campaign.programs = STRIDE > 1 ? PROGRAMS / PARTS / 10 : PROGRAMS / PARTS;
     if (torture_run_here(&campaign, &sum, &failure, 1)) {
         FAIL_TEST("program %llu under %s", (unsigned long long)failure.run.number, list.all[failure.run.strategy].name);
-        EXPECT_OK(torture_tell(stdout, &campaign, &failure, false));
+        EXPECT_OK(torture_print_progress(stdout, &campaign, &failure, false));
     }
     EXPECT_EQ(sum.failed, 0);
     EXPECT_EQ(sum.hazards, 0);
@@ -52,10 +52,10 @@ __attribute__((constructor)) static void register_parts(void) {
 
 /* ---- what programs are ---- */
 
-static torture_program_t *lawful(uint64_t seed, torture_dialect_t dialect) {
+static torture_program_t *well_formed(uint64_t seed, torture_dialect_t dialect) {
     static torture_program_t program;
     EXPECT_TRUE(torture_draw(&program, seed, 0));
-    EXPECT_TRUE(torture_law(&program, dialect));
+    EXPECT_TRUE(torture_make_well_formed(&program, dialect));
     return &program;
 }
 
@@ -67,7 +67,7 @@ static bool is_same_op(const torture_op_t *a, const torture_op_t *b) {
            memcmp(a->blocks, b->blocks, a->count * sizeof *a->blocks) == 0;
 }
 
-static bool is_same_duty(const torture_duty_t *a, const torture_duty_t *b) {
+static bool is_same_duty(const torture_needs_t *a, const torture_needs_t *b) {
     return a->waits == b->waits && a->owner_waits == b->owner_waits && a->syncs == b->syncs && a->borrows == b->borrows &&
            a->uses == b->uses && a->turns == b->turns && a->lent == b->lent && a->pool == b->pool && a->ends == b->ends &&
            a->owned == b->owned && a->owner == b->owner && a->last == b->last && a->touches == b->touches &&
@@ -78,7 +78,7 @@ static bool is_same(const torture_program_t *a, const torture_program_t *b) {
     bool same = a->count == b->count && a->touched_count == b->touched_count &&
                 memcmp(a->touched, b->touched, a->touched_count * sizeof *a->touched) == 0;
     for (uint32_t i = 0; i < a->count && same; i++)
-        same = is_same_op(&a->ops[i], &b->ops[i]) && is_same_duty(&a->duties[i], &b->duties[i]);
+        same = is_same_op(&a->ops[i], &b->ops[i]) && is_same_duty(&a->all_needs[i], &b->all_needs[i]);
     return same;
 }
 
@@ -87,9 +87,9 @@ static bool is_same(const torture_program_t *a, const torture_program_t *b) {
 TEST(torture_programs, a_seed_says_all) {
     torture_program_t copy = {0};
     for (uint64_t seed = 1; seed < 50; seed++) {
-        EXPECT_TRUE(torture_program_copy(&copy, lawful(seed, TORTURE_FREE_COVERS)));
-        EXPECT_TRUE(torture_law(&copy, TORTURE_FREE_COVERS));
-        if (!is_same(&copy, lawful(seed, TORTURE_FREE_COVERS))) FAIL_TEST("seed %llu", (unsigned long long)seed);
+        EXPECT_TRUE(torture_program_copy(&copy, well_formed(seed, TORTURE_FREE_COVERS)));
+        EXPECT_TRUE(torture_make_well_formed(&copy, TORTURE_FREE_COVERS));
+        if (!is_same(&copy, well_formed(seed, TORTURE_FREE_COVERS))) FAIL_TEST("seed %llu", (unsigned long long)seed);
     }
     torture_program_delete(&copy);
 }
@@ -98,9 +98,9 @@ TEST(torture_programs, a_lawful_program_stays_as_it_is) {
     torture_program_t copy = {0};
     for (uint64_t seed = 1; seed < 300; seed++) {
         torture_dialect_t dialect = (torture_dialect_t)(seed % TORTURE_DIALECTS);
-        const torture_program_t *program = lawful(seed, dialect);
+        const torture_program_t *program = well_formed(seed, dialect);
         EXPECT_TRUE(torture_program_copy(&copy, program));
-        EXPECT_TRUE(torture_law(&copy, dialect));
+        EXPECT_TRUE(torture_make_well_formed(&copy, dialect));
         if (!is_same(&copy, program)) FAIL_TEST("seed %llu", (unsigned long long)seed);
     }
     torture_program_delete(&copy);
@@ -110,7 +110,7 @@ TEST(torture_programs, a_lawful_program_stays_as_it_is) {
 TEST(torture_programs, a_length_says_how_many_operations_one_cache_serves) {
     torture_program_t program = {0};
     EXPECT_TRUE(torture_draw(&program, 5, 6000));
-    EXPECT_TRUE(torture_law(&program, TORTURE_FREE_COVERS));
+    EXPECT_TRUE(torture_make_well_formed(&program, TORTURE_FREE_COVERS));
     uint32_t served = 0, by_one = 0;
     for (uint32_t i = 0; i < program.count; i++) {
         const torture_op_t *op = &program.ops[i];
@@ -128,12 +128,12 @@ typedef struct frees {
     uint32_t by_another_thread, by_pointer, refused, by_one_of_several;
 } frees_t;
 
-static void count_free(frees_t *frees, const torture_op_t *op, const torture_duty_t *duty, const uint8_t *served_by) {
+static void count_free(frees_t *frees, const torture_op_t *op, const torture_needs_t *needs, const uint8_t *served_by) {
     frees->covers[op->how]++;
     frees->by_another_thread += op->thread != served_by[op->blocks[0]];
     frees->by_pointer += op->by_pointer;
     frees->refused += op->refused;
-    frees->by_one_of_several += !duty->last;
+    frees->by_one_of_several += !needs->last;
 }
 
 TEST(torture_programs, hold_every_operation_and_free_every_block) {
@@ -141,14 +141,14 @@ TEST(torture_programs, hold_every_operation_and_free_every_block) {
     uint8_t served_by[64] = {0};
     frees_t frees = {.by_pointer = 0};
     for (uint64_t seed = 1; seed < 300; seed++) {
-        const torture_program_t *program = lawful(seed, ALL_GRAPHS);
+        const torture_program_t *program = well_formed(seed, ALL_GRAPHS);
         uint32_t served = 0, ended = 0;
         for (uint32_t i = 0; i < program->count; i++) {
             const torture_op_t *op = &program->ops[i];
             kinds[op->kind]++;
             served += op->kind == STRATA_TORTURE_ALLOCATE;
-            ended += op->kind == STRATA_TORTURE_FREE && program->duties[i].last;
-            if (op->kind == STRATA_TORTURE_FREE) count_free(&frees, op, &program->duties[i], served_by);
+            ended += op->kind == STRATA_TORTURE_FREE && program->all_needs[i].last;
+            if (op->kind == STRATA_TORTURE_FREE) count_free(&frees, op, &program->all_needs[i], served_by);
             if (op->kind != STRATA_TORTURE_ALLOCATE) continue;
             served_by[op->blocks[0]] = op->thread;
             places[op->place]++;
@@ -173,11 +173,11 @@ TEST(torture_programs, hold_every_operation_and_free_every_block) {
 /* Whoever starts with what came before can go on: no operation waits for one after it, and none of its own thread's. */
 TEST(torture_programs, threads_wait_for_what_is_before_them_alone) {
     for (uint64_t seed = 1; seed < 300; seed++) {
-        const torture_program_t *program = lawful(seed, ALL_GRAPHS);
+        const torture_program_t *program = well_formed(seed, ALL_GRAPHS);
         uint32_t done[TORTURE_THREADS] = {0};
         for (uint32_t i = 0; i < program->count; i++) {
             const torture_op_t *op = &program->ops[i];
-            for (uint32_t t = 0; t < TORTURE_THREADS; t++) EXPECT_LE(program->duties[i].need[t], done[t]);
+            for (uint32_t t = 0; t < TORTURE_THREADS; t++) EXPECT_LE(program->all_needs[i].need[t], done[t]);
             done[op->thread]++;
         }
     }
@@ -189,26 +189,26 @@ typedef struct graphs {
     uint32_t begun, ended, launched, destroyed, holds, shared, outside_owned, late;
 } graphs_t;
 
-static void count_graph_op(graphs_t *graphs, const torture_op_t *op, const torture_duty_t *duty, uint32_t pools_seen) {
+static void count_graph_op(graphs_t *graphs, const torture_op_t *op, const torture_needs_t *needs, uint32_t pools_seen) {
     graphs->begun += op->kind == STRATA_TORTURE_CAPTURE;
-    graphs->late += op->kind == STRATA_TORTURE_CAPTURE && duty->pool == 0;
+    graphs->late += op->kind == STRATA_TORTURE_CAPTURE && needs->pool == 0;
     graphs->ended += op->kind == STRATA_TORTURE_END_CAPTURE;
     graphs->launched += op->kind == STRATA_TORTURE_LAUNCH;
     graphs->destroyed += op->kind == STRATA_TORTURE_DESTROY;
     graphs->holds += op->kind == STRATA_TORTURE_POOL_BEGIN;
     graphs->holds -= op->kind == STRATA_TORTURE_POOL_REMOVE;
     graphs->shared += op->kind == STRATA_TORTURE_POOL_BEGIN && (pools_seen >> op->pool & 1u);
-    graphs->outside_owned += op->kind == STRATA_TORTURE_FREE && duty->owned != 0;
+    graphs->outside_owned += op->kind == STRATA_TORTURE_FREE && needs->owned != 0;
 }
 
 TEST(torture_programs, capture_in_every_way_and_end_what_they_began) {
     graphs_t graphs = {.begun = 0};
     for (uint64_t seed = 1; seed < 300; seed++) {
-        const torture_program_t *program = lawful(seed, ALL_GRAPHS);
+        const torture_program_t *program = well_formed(seed, ALL_GRAPHS);
         uint32_t pools = 0;
         for (uint32_t i = 0; i < program->count; i++) {
             const torture_op_t *op = &program->ops[i];
-            count_graph_op(&graphs, op, &program->duties[i], pools);
+            count_graph_op(&graphs, op, &program->all_needs[i], pools);
             if (op->kind == STRATA_TORTURE_POOL_BEGIN) pools |= UINT32_C(1) << op->pool;
         }
         EXPECT_EQ(graphs.begun, graphs.ended);
@@ -224,7 +224,7 @@ TEST(torture_programs, capture_in_every_way_and_end_what_they_began) {
 
 TEST(torture_programs, do_not_capture_where_nobody_serves_it) {
     for (uint64_t seed = 1; seed < 100; seed++) {
-        const torture_program_t *program = lawful(seed, TORTURE_FREE_COVERS);
+        const torture_program_t *program = well_formed(seed, TORTURE_FREE_COVERS);
         for (uint32_t i = 0; i < program->count; i++) EXPECT_LT(program->ops[i].kind, STRATA_TORTURE_POOL_BEGIN);
     }
 }
@@ -247,7 +247,7 @@ TEST(torture_programs, launch_no_graph_over_what_was_given_back) {
     uint32_t launches = 0;
     ASSERT_TRUE(torture_program_reserve(&program, program.count));
     memcpy(program.ops, ops, sizeof ops);
-    EXPECT_TRUE(torture_law(&program, ALL_GRAPHS));
+    EXPECT_TRUE(torture_make_well_formed(&program, ALL_GRAPHS));
     for (uint32_t i = 0; i < program.count; i++) launches += program.ops[i].kind == STRATA_TORTURE_LAUNCH;
     EXPECT_EQ(launches, 1);
     torture_program_delete(&program);

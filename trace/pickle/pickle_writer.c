@@ -4,7 +4,7 @@
 
 #include "platform/text/printable.h"
 
-enum { PROTOCOL = 4, TEXT_MOST = 4096 };
+enum { PROTOCOL = 4, TEXT_MAX = 4096 };
 
 static void put(strata_pickler_t *p, const void *bytes, size_t count) { (void)strata_output_write(p->output, bytes, count); }
 
@@ -28,7 +28,7 @@ void strata_pickler_open_dict(strata_pickler_t *p) { put(p, "}(", 2); }
 void strata_pickler_close_dict(strata_pickler_t *p) { put_opcode(p, 'u'); }
 
 void strata_pickler_text(strata_pickler_t *p, const char *text) {
-    char copy[TEXT_MOST];
+    char copy[TEXT_MAX];
     size_t length = strlen(text);
     if (length >= sizeof copy) length = sizeof copy - 1;
     memcpy(copy, text, length);

@@ -2,7 +2,7 @@
 
 #include <string.h>
 
-enum { MOST_DEPTH = 16 };
+enum { MAX_DEPTH = 16 };
 
 static const char *value_end(strata_json_scan_t *scan, const char *at, unsigned depth, strata_json_member_fn member, void *context);
 
@@ -136,7 +136,7 @@ static const char *value_end(strata_json_scan_t *scan, const char *at, unsigned 
                              void *context) {
     static const char *const words[] = {"true", "false", "null"};
     if (*at == '{' || *at == '[') {
-        if (depth == MOST_DEPTH) return wrong(scan, at, "nested too deep");
+        if (depth == MAX_DEPTH) return wrong(scan, at, "nested too deep");
         return group_end(scan, at, depth + 1, member, context);
     }
     if (*at == '"') return string_end(scan, at);

@@ -18,7 +18,7 @@ strata_shown_t strata_shown(const char *field) {
     return shown;
 }
 
-strata_status_t strata_lines_wrong(const strata_lines_t *lines, uint32_t column, const char *format, ...) {
+strata_status_t strata_lines_fail(const strata_lines_t *lines, uint32_t column, const char *format, ...) {
     char text[1024];
     va_list arguments;
     va_start(arguments, format);
@@ -73,11 +73,11 @@ static strata_status_t more(strata_lines_t *lines, size_t length) {
 static strata_status_t append(strata_lines_t *lines, size_t *length, size_t count) {
     const char *zero = memchr(lines->bytes, '\0', count);
     if (zero)
-        return strata_lines_wrong(lines, column_at(lines, *length) + characters(lines->bytes, (size_t)(zero - lines->bytes)),
-                                  "the line contains a zero byte; a trace is text");
+        return strata_lines_fail(lines, column_at(lines, *length) + characters(lines->bytes, (size_t)(zero - lines->bytes)),
+                                 "the line contains a zero byte; a trace is text");
     if (count > sizeof lines->text - 1 - *length)
-        return strata_lines_wrong(lines, STRATA_TRACE_LINE_BYTES, "the line is longer than %zu bytes; write shorter rows",
-                                  sizeof lines->text - 1);
+        return strata_lines_fail(lines, STRATA_TRACE_LINE_BYTES, "the line is longer than %zu bytes; write shorter rows",
+                                 sizeof lines->text - 1);
     memcpy(lines->text + *length, lines->bytes, count);
     *length += count;
     lines->bytes += count;
@@ -97,7 +97,7 @@ static size_t strip_mark(char *text, size_t length) {
 strata_status_t strata_lines_next(strata_lines_t *lines, bool *end) {
     size_t length = 0;
     bool ended = false, begun = false;
-    if (lines->line == UINT32_MAX) return strata_lines_wrong(lines, 1, "the file has more than %u lines", UINT32_MAX);
+    if (lines->line == UINT32_MAX) return strata_lines_fail(lines, 1, "the file has more than %u lines", UINT32_MAX);
     lines->line++;
     lines->unended = false;
     while (!ended) {
@@ -122,8 +122,8 @@ strata_status_t strata_lines_next(strata_lines_t *lines, bool *end) {
     lines->text[length] = '\0';
     const char *stray = memchr(lines->text, '\r', length);
     if (!stray) return STRATA_OK;
-    return strata_lines_wrong(lines, column_at(lines, (size_t)(stray - lines->text)),
-                              "the line contains a carriage return; end lines with LF or CRLF");
+    return strata_lines_fail(lines, column_at(lines, (size_t)(stray - lines->text)),
+                             "the line contains a carriage return; end lines with LF or CRLF");
 }
 
 bool strata_lines_cut_off(const strata_lines_t *lines, strata_status_t status) {
@@ -162,18 +162,18 @@ strata_status_t strata_lines_split(strata_lines_t *lines, uint32_t *count) {
     uint32_t column = 1;
     for (uint32_t i = 0;; i++) {
         if (i == STRATA_TRACE_FIELDS)
-            return strata_lines_wrong(lines, column, "more than %d fields; write fewer columns", STRATA_TRACE_FIELDS);
+            return strata_lines_fail(lines, column, "more than %d fields; write fewer columns", STRATA_TRACE_FIELDS);
         lines->fields[i] = at;
         lines->columns[i] = column;
         const char *closing = *at == '"' ? find_closing(at) : NULL;
         if (*at == '"' && !closing)
-            return strata_lines_wrong(lines, column, "%s has no closing quote; write \"...\" on one line",
-                                      field_name(lines, i).text);
+            return strata_lines_fail(lines, column, "%s has no closing quote; write \"...\" on one line",
+                                     field_name(lines, i).text);
         char *after = closing ? at + (closing - at) + 1 : at + strcspn(at, ",");
         column += characters(at, (size_t)(after - at));
         if (*after != ',' && *after != '\0')
-            return strata_lines_wrong(lines, column, "text follows the closing quote of %s; write a comma there",
-                                      field_name(lines, i).text);
+            return strata_lines_fail(lines, column, "text follows the closing quote of %s; write a comma there",
+                                     field_name(lines, i).text);
         bool last = *after == '\0';
         *after = '\0';
         if (closing) unquote(at, closing);

@@ -49,6 +49,6 @@ bool strata_lines_cut_off(const strata_lines_t *lines, strata_status_t status);
 /* Splits the line into fields[]. A field may be in "double quotes". */
 strata_status_t strata_lines_split(strata_lines_t *lines, uint32_t *count);
 /* Fails with E_FORMAT and "path:line:column: ..." for the current line. */
-strata_status_t strata_lines_wrong(const strata_lines_t *lines, uint32_t column, const char *format, ...) STRATA_PRINTF(3, 4);
+strata_status_t strata_lines_fail(const strata_lines_t *lines, uint32_t column, const char *format, ...) STRATA_PRINTF(3, 4);
 
 #endif

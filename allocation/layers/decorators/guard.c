@@ -170,7 +170,7 @@ static void tell(guard_layer_t *self, const guarded_t *block, finding_t found, s
     if (!*self->finding) memcpy(self->finding, text, sizeof text);
     if (!options_of(self)->report) return;
     strata_opened_t opened = strata_call_unlock(call);
-    strata_log_tell(STRATA_LOG_ERROR, text);
+    strata_log_report(STRATA_LOG_ERROR, text);
     strata_call_lock(call, opened);
 }
 

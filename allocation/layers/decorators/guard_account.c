@@ -128,14 +128,14 @@ static void tell_leaks(guard_account_t *account) {
         blocks -= group->blocks;
     }
     if (blocks > 0) say(&message, "\n  %" PRIu64 " bytes in %" PRIu64 " blocks of other tags", bytes, blocks);
-    strata_log_tell(STRATA_LOG_ERROR, message.text);
+    strata_log_report(STRATA_LOG_ERROR, message.text);
 }
 
 static void tell_unseen(const guard_account_t *account) {
     message_t message = {.length = 0};
     say(&message, "guard: %" PRIu64 " freed blocks were in memory that the host cannot read, so their red zones were not checked",
         account->unseen);
-    strata_log_tell(STRATA_LOG_WARNING, message.text);
+    strata_log_report(STRATA_LOG_WARNING, message.text);
 }
 
 void strata_guard_account_leave(guard_account_t *account) {

@@ -4,11 +4,11 @@
 #include "allocation/domain/layer.h"
 
 static const strata_option_row_t options[] = {
-    {"after", STRATA_OPTION_TIME, offsetof(strata_idleness_t, after), "1s", 10000000, 86400000000000, NULL,
+    {"after", STRATA_OPTION_TIME, offsetof(strata_idle_config_t, after), "1s", 10000000, 86400000000000, NULL,
      "time from the last request until idle memory is given back; release begins after 7/8 of it"},
-    {"keep", STRATA_OPTION_FRACTION, offsetof(strata_idleness_t, keep), "0.1", 0, 10000000, NULL,
+    {"keep", STRATA_OPTION_FRACTION, offsetof(strata_idle_config_t, keep), "0.1", 0, 10000000, NULL,
      "share of live bytes that may remain idle"},
-    {"keep_least", STRATA_OPTION_SIZE, offsetof(strata_idleness_t, keep_least), "0", 0, 1ull << 50, NULL,
+    {"keep_least", STRATA_OPTION_SIZE, offsetof(strata_idle_config_t, keep_least), "0", 0, 1ull << 50, NULL,
      "min idle bytes to keep, however few bytes are live"},
     {0},
 };
@@ -27,7 +27,7 @@ const strata_layer_type_t strata_idle_type = {
     .passes = ~0u,
     .idle = true,
     .state_size = sizeof(strata_layer_t),
-    .options_size = sizeof(strata_idleness_t),
+    .options_size = sizeof(strata_idle_config_t),
     .options = options,
     .create = strata_layer_create_nothing,
     .destroy = strata_layer_destroy_nothing,

@@ -44,10 +44,10 @@ static bool claim(limit_layer_t *self, uint64_t size, strata_call_t *call) {
     return claimed;
 }
 
-static void tell_waiters(limit_layer_t *self, strata_call_t *call) {
-    if (!strata_quota_is_awaited(&self->quota)) return;
+static void wake_waiters(limit_layer_t *self, strata_call_t *call) {
+    if (!strata_quota_has_waiters(&self->quota)) return;
     strata_opened_t opened = strata_call_unlock(call);
-    strata_quota_tell(&self->quota, &self->base.stack->lock);
+    strata_quota_wake(&self->quota, &self->base.stack->lock);
     strata_call_lock(call, opened);
 }
 
@@ -63,7 +63,7 @@ static strata_status_t allocate(strata_layer_t *base, const strata_request_t *re
     strata_status_t status = strata_below_allocate(base, request, record);
     if (status == STRATA_OK) strata_quota_serve(&self->quota, request->size);
     else strata_quota_unclaim(&self->quota, request->size);
-    tell_waiters(self, request->call);
+    wake_waiters(self, request->call);
     return status;
 }
 
@@ -73,7 +73,7 @@ static void free_record(strata_layer_t *base, strata_record_t *record, strata_ca
     uint64_t asked = strata_record_requested(record);
     strata_below_free(record, call);
     strata_quota_return(&self->quota, asked);
-    tell_waiters(self, call);
+    wake_waiters(self, call);
 }
 
 static strata_status_t create(strata_layer_t *base) {

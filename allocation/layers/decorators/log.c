@@ -81,7 +81,7 @@ static void lose(log_layer_t *self, int why) {
     if (self->lost++ > 0) return;
     (void)strata_fail(STRATA_E_IO, 0, "log: %s cannot be written: %s", ((const log_options_t *)self->base.options)->path,
                       why ? strerror(why) : "a line was truncated");
-    strata_domain_lose(self->base.domain);
+    strata_domain_note_unreported(self->base.domain);
     (void)strata_fail_again(&kept);
 }
 

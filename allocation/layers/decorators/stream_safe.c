@@ -120,7 +120,7 @@ static strata_status_t record_stream(strata_layer_t *base, strata_record_t *reco
     /* An event of a capture would never pass. There the event is taken after the capture, as after a
      * free. */
     bool now = options_of(self)->event == EVENT_USE && call->purpose != STRATA_FOR_FIRST_USE &&
-               !strata_domain_means_many(base->domain, stream) && !is_captured(self, stream);
+               !strata_domain_is_ambiguous_stream(base->domain, stream) && !is_captured(self, stream);
     strata_status_t status = now ? strata_uses_note_now(&self->uses, record, stream, call)
                                  : note(self, record, stream, call->purpose == STRATA_FOR_FIRST_USE);
     if (status == STRATA_OK) record->attention |= base->attention;
@@ -170,7 +170,7 @@ static uint64_t finish(stream_safe_t *self, uint32_t done, strata_call_t *call) 
 static void wait_seldom(stream_safe_t *self, strata_call_t *call) {
     if (++self->unseen >= GLANCE_FREES) {
         self->unseen = 0;
-        (void)finish(self, strata_uses_glance(&self->uses), call);
+        (void)finish(self, strata_uses_poll_brief(&self->uses), call);
     }
     self->due = is_much(self);
 }
@@ -191,7 +191,7 @@ static void free_record(strata_layer_t *base, strata_record_t *record, strata_ca
 static uint64_t look(stream_safe_t *self, strata_call_t *call) {
     uint64_t freed = 0;
     self->unseen = 0;
-    if (self->uses.kept) freed += finish(self, strata_uses_take_up(&self->uses, call), call);
+    if (self->uses.kept) freed += finish(self, strata_uses_resume_kept(&self->uses, call), call);
     if (strata_uses_may_have_done(&self->uses)) freed += finish(self, strata_uses_poll(&self->uses), call);
     self->due = self->uses.mode == STRATA_USES_BY_SEARCH && is_much(self);
     tell(self);
@@ -201,7 +201,7 @@ static uint64_t look(stream_safe_t *self, strata_call_t *call) {
 static void poll(strata_layer_t *base, strata_call_t *call, strata_pending_t *pending) {
     stream_safe_t *self = (stream_safe_t *)base;
     pending->freed_bytes += look(self, call);
-    strata_uses_tell_pending(&self->uses, pending);
+    strata_uses_add_pending(&self->uses, pending);
 }
 
 static void waits(strata_layer_t *base, strata_wait_fn wait, void *context) {
@@ -223,7 +223,7 @@ static void notify(strata_layer_t *base, strata_notice_t *notice, strata_call_t 
     stream_safe_t *self = (stream_safe_t *)base;
     switch (notice->kind) {
     case STRATA_NOTICE_STREAM_GONE:
-        if (!is_empty(self)) strata_uses_stream_gone(&self->uses, notice->stream, call);
+        if (!is_empty(self)) strata_uses_stream_destroyed(&self->uses, notice->stream, call);
         break;
     case STRATA_NOTICE_CAPTURE_BEGIN: strata_uses_capture_begin(&self->uses); break;
     case STRATA_NOTICE_CAPTURE_END:

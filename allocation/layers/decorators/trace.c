@@ -37,7 +37,7 @@ static const strata_option_row_t options[] = {
     {"on_oom", STRATA_OPTION_TEXT, offsetof(trace_options_t, on_oom), "none", 0, 0, NULL,
      "file for the trace up to the first out-of-memory failure with a full report. Beside it, as .pickle for .csv: a "
      "snapshot of the place's blocks for PyTorch's memory_viz. %p and .gz as in path; `none` for neither"},
-    {"frames", STRATA_OPTION_COUNT, offsetof(trace_options_t, frames), "0", 0, STRATA_CALL_STACK_MOST, NULL,
+    {"frames", STRATA_OPTION_COUNT, offsetof(trace_options_t, frames), "0", 0, STRATA_CALL_STACK_MAX, NULL,
      "call-stack frames to record per allocation, from the innermost outside Strata; 0 for none"},
     {"work", STRATA_OPTION_BOOL, offsetof(trace_options_t, work), "true", 0, 0, NULL,
      "record kernels that the program reports (strata_stream_work, strata_note_work), which a replay uses as GPU work; false "
@@ -133,7 +133,7 @@ static void put(trace_layer_t *self, const strata_record_t *record, strata_trace
     if (alignment > strata_place_alignment(strata_place_kind(self->base.domain->place)))
         event.align = (uint8_t)__builtin_ctzll(alignment);
     copy_tag(event.tag, sizeof event.tag, request ? request->tag : NULL);
-    uint64_t frames[STRATA_CALL_STACK_MOST];
+    uint64_t frames[STRATA_CALL_STACK_MAX];
     if (request && self->ring.frames) event.frames = (uint8_t)strata_call_stack_take(frames, self->ring.frames);
     strata_recorder_put(&self->ring, &event, frames);
     self->recorded++;
@@ -298,7 +298,7 @@ static strata_status_t create(strata_layer_t *base) {
 
 static void destroy(strata_layer_t *base) {
     trace_layer_t *self = (trace_layer_t *)base;
-    if (self->recording && strata_recorder_leave(&self->ring, now(self)) != STRATA_OK) strata_domain_lose(base->domain);
+    if (self->recording && strata_recorder_leave(&self->ring, now(self)) != STRATA_OK) strata_domain_note_unreported(base->domain);
 }
 
 static strata_status_t validate(strata_layer_t *base) {

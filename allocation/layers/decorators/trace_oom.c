@@ -14,7 +14,7 @@ static void put_block(strata_pickler_t *pickler, strata_recorder_ring_t *ring, c
     char tag[STRATA_RECORDER_TAG] = "";
     const char *stack = "";
     strata_ref_t ref = row->block.ref;
-    if (ref) (void)strata_recorder_told(ring, strata_ref_make(strata_ref_home(ref), strata_ref_slot(ref), 0), tag, &stack);
+    if (ref) (void)strata_recorder_read(ring, strata_ref_make(strata_ref_home(ref), strata_ref_slot(ref), 0), tag, &stack);
     strata_pickle_block(pickler, &(strata_pickle_block_t){.address = (uintptr_t)row->block.ptr,
                                                           .size = row->block.size,
                                                           .requested = row->requested,

@@ -65,7 +65,7 @@ static void poll(strata_layer_t *base, strata_call_t *call, strata_pending_t *pe
     async_layer_t *self = (async_layer_t *)base;
     retry_kept(self, call);
     pending->freed_bytes += collect(self);
-    strata_uses_tell_pending(&self->uses, pending);
+    strata_uses_add_pending(&self->uses, pending);
 }
 
 static void wait_for_pending(async_layer_t *self, strata_call_t *call) {
@@ -132,7 +132,7 @@ static strata_status_t give_unserved(async_layer_t *self, const strata_request_t
     strata_error_t reason = *strata_last_error();
     strata_domain_t *domain = self->base.domain;
     if (booked) strata_domain_uncover(domain, address, request->size);
-    if (!strata_async_has_gone(strata_device_free_async(domain->device, address, request->stream))) {
+    if (!strata_async_is_released(strata_device_free_async(domain->device, address, request->stream))) {
         if (!booked) strata_domain_count(domain, request->size);
         strata_domain_quarantine(domain, STRATA_MEMORY_DEVICE, address, request->size, true);
     } else if (booked) {
@@ -215,7 +215,7 @@ static strata_status_t erase_stream(strata_layer_t *base, strata_record_t *recor
 /* Makes the free stream, or else the host, wait for a user. Returns false if neither is possible. */
 static bool cover(async_layer_t *self, uint32_t node, bool has_free_stream, strata_call_t *call) {
     const strata_user_t *user = strata_user_at(&self->uses.users, node);
-    bool covered = has_free_stream && user->state == STRATA_USER_GONE;
+    bool covered = has_free_stream && user->state == STRATA_USER_DESTROYED;
     if (!covered && has_free_stream && strata_uses_enter_handle(&self->uses, node)) {
         strata_stream_t stream = user->stream;
         strata_opened_t opened = strata_call_unlock(call);
@@ -237,7 +237,7 @@ static bool cover_all(async_layer_t *self, strata_record_t *record, bool has_fre
 /* If the device did not take the block, it is counted, never reused, and offered again when the shared
  * stack is destroyed. */
 static void finish_free(async_layer_t *self, strata_record_t *record, bool gone) {
-    strata_users_let_go(&self->uses.users, record->user);
+    strata_users_release(&self->uses.users, record->user);
     if (gone) {
         strata_record_delete(&self->base, record);
         return;
@@ -338,8 +338,8 @@ static void stream_gone(async_layer_t *self, strata_stream_t stream, strata_call
     /* Holds the user: its last block may be freed while the locks are released, which would delete it. */
     bool used = strata_user_at(&self->uses.users, node)->holds++ > 0;
     /* Frees in a graph pool wait for all streams, so they need no wait here. */
-    bool told = !used || self->serves_graphs || cover(self, node, strata_free_stream_make(&self->frees, call), call);
-    strata_uses_leave(&self->uses, node, told, call);
+    bool completion_known = !used || self->serves_graphs || cover(self, node, strata_free_stream_make(&self->frees, call), call);
+    strata_uses_detach(&self->uses, node, completion_known, call);
 }
 
 /* If the capture is announced in advance, the driver's pool is set up before it. */

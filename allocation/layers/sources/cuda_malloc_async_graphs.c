@@ -35,7 +35,7 @@ static strata_graph_pool_t *pool_of(const async_layer_t *self) { return atomic_l
 
 static void drop_record(async_layer_t *self, strata_record_t *record) {
     strata_uses_drop_all(&self->uses, &record->borrows);
-    strata_users_let_go(&self->uses.users, record->user);
+    strata_users_release(&self->uses.users, record->user);
     if (record->prev) strata_driver_memory_delete(domain_of(self), record->prev);
     strata_record_delete(&self->base, record);
 }
@@ -64,7 +64,8 @@ static strata_status_t ask_driver(async_layer_t *self, const strata_request_t *r
  * then counts as reserved. The reason of the failure stays. */
 static bool give_unserved(async_layer_t *self, uint64_t size, const got_t *got) {
     const strata_error_t reason = *strata_last_error();
-    bool gone = !got->address || strata_async_has_gone(strata_device_free_async(async_device_of(self), got->address, got->stream));
+    bool gone = !got->address ||
+                strata_async_is_released(strata_device_free_async(async_device_of(self), got->address, got->stream));
     if (gone) strata_domain_unclaim(domain_of(self), size);
     else strata_domain_count(domain_of(self), size);
     (void)strata_fail_again(&reason);
@@ -190,7 +191,7 @@ typedef enum answer { REFUSED, GIVEN, NEVER_THERE } answer_t;
 static answer_t offer(async_layer_t *self, const strata_record_t *record) {
     if (!strata_async_may_be_there(self, record)) return NEVER_THERE;
     strata_status_t status = strata_device_free(async_device_of(self), STRATA_MEMORY_DEVICE, record->ptr);
-    if (strata_async_has_gone(status)) return GIVEN;
+    if (strata_async_is_released(status)) return GIVEN;
     bool never = record->prev && status == STRATA_E_DEVICE && strata_last_error()->device_code == NO_SUCH_MEMORY;
     return never ? NEVER_THERE : REFUSED;
 }
@@ -249,5 +250,5 @@ uint64_t strata_async_give_kept(async_layer_t *self, strata_call_t *call) {
 }
 
 bool strata_async_may_be_there(const async_layer_t *self, const strata_record_t *record) {
-    return record->prev == 0 || !strata_driver_memory_is_gone(domain_of(self), record->prev);
+    return record->prev == 0 || !strata_driver_memory_is_freed(domain_of(self), record->prev);
 }

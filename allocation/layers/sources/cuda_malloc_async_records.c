@@ -19,8 +19,8 @@ bool strata_async_give_back(async_layer_t *self, strata_record_t *record, bool i
     strata_opened_t opened = strata_call_unlock(call);
     uint64_t size = strata_record_withdraw(&self->base, record);
     strata_domain_uncover(domain, record->ptr, size);
-    bool gone = strata_async_has_gone(in_order ? strata_device_free_async(domain->device, record->ptr, stream)
-                                               : strata_device_free(domain->device, STRATA_MEMORY_DEVICE, record->ptr));
+    bool gone = strata_async_is_released(in_order ? strata_device_free_async(domain->device, record->ptr, stream)
+                                                  : strata_device_free(domain->device, STRATA_MEMORY_DEVICE, record->ptr));
     if (!gone) strata_domain_recover(domain, record->ptr, size);
     strata_call_lock(call, opened);
     record->size = size;
@@ -75,7 +75,7 @@ void strata_async_wait_no_more(async_layer_t *self, uint32_t use, uint64_t bytes
 static uint32_t pass_on(async_layer_t *self, uint64_t address, uint64_t bytes) {
     async_lock(self);
     uint32_t waiting = self->waiting;
-    strata_spans_cut(&self->pending, address, address + bytes, pass_on_use, self);
+    strata_spans_remove(&self->pending, address, address + bytes, pass_on_use, self);
     async_unlock(self);
     return waiting;
 }

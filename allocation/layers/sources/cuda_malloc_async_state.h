@@ -63,7 +63,7 @@ strata_record_t *strata_async_make_record(async_layer_t *self, const strata_requ
  * nothing has changed. */
 bool strata_async_give_back(async_layer_t *self, strata_record_t *record, bool in_order, strata_stream_t stream,
                             strata_call_t *call);
-static inline bool strata_async_has_gone(strata_status_t status) { return status == STRATA_OK || status == STRATA_E_SHUTDOWN; }
+static inline bool strata_async_is_released(strata_status_t status) { return status == STRATA_OK || status == STRATA_E_SHUTDOWN; }
 
 /* ---- freed blocks that wait for the free stream ---- */
 

@@ -6,7 +6,7 @@
 #include "lab/bench/peers/workload.h"
 #include "lab/bench/turnover.h"
 
-enum { WARM_PAIRS = 1000, LEAST_TURNS = 100000, MOST_TURNS = 400000 };
+enum { WARM_PAIRS = 1000, MIN_TURNS = 100000, MAX_TURNS = 400000 };
 
 static void *stream, *borrower;
 
@@ -69,7 +69,7 @@ static void prepare_live(char **arguments) {
     stream = peer_stream();
     for (int i = 0; i < live_count; i++) place(&live[i], turnover_draw(&turnover));
     uint64_t turns = 2 * (uint64_t)live_count;
-    turn_over(turns < LEAST_TURNS ? LEAST_TURNS : turns > MOST_TURNS ? MOST_TURNS : turns);
+    turn_over(turns < MIN_TURNS ? MIN_TURNS : turns > MAX_TURNS ? MAX_TURNS : turns);
 }
 
 static double measure_live(uint64_t count) { return workload_measured(turn_over, count); }

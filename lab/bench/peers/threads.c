@@ -7,7 +7,7 @@
 #include "lab/bench/peers/peer.h"
 #include "lab/bench/peers/workload.h"
 
-enum { BATCH = 1000, MOST_THREADS = 64, PAIR_SIZE = 64 << 10, WARM_PAIRS = 1000 };
+enum { BATCH = 1000, MAX_THREADS = 64, PAIR_SIZE = 64 << 10, WARM_PAIRS = 1000 };
 
 static void allocate(void *stream, size_t size, peer_block_t *block) {
     if (!peer_allocate(stream, size, block)) workload_none("it is out of memory");
@@ -64,7 +64,7 @@ const workload_t workload_remote = {"remote", "", 0, prepare_remote, measure_rem
 /* ---- many at once ---- */
 
 static int threads;
-static void *streams[MOST_THREADS];
+static void *streams[MAX_THREADS];
 static pthread_barrier_t start;
 
 typedef struct worker {
@@ -94,7 +94,7 @@ static void *work(void *context) {
 
 /* Measures `count` pairs of all threads together, from the first one's start to the last one's end. */
 static double measure_threads(uint64_t count) {
-    static worker_t workers[MOST_THREADS];
+    static worker_t workers[MAX_THREADS];
     double began = 0, ended = 0;
     pthread_barrier_init(&start, NULL, (unsigned)threads);
     for (int i = 0; i < threads; i++) {
@@ -113,7 +113,7 @@ static double measure_threads(uint64_t count) {
 static void prepare_threads(char **arguments) {
     bool own = strcmp(arguments[1], "own") == 0;
     threads = atoi(arguments[0]);
-    if (threads < 1 || threads > MOST_THREADS) exit(2);
+    if (threads < 1 || threads > MAX_THREADS) exit(2);
     for (int i = 0; i < threads; i++) streams[i] = i == 0 || own ? peer_stream() : streams[0];
 }
 

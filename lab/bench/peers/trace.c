@@ -14,12 +14,12 @@ typedef struct row {
     uint64_t size;
 } row_t;
 
-enum { MOST_STREAMS = 4096 };
+enum { MAX_STREAMS = 4096 };
 
 static row_t *rows;
 static size_t row_count;
 static peer_block_t *blocks;
-static void *streams[MOST_STREAMS];
+static void *streams[MAX_STREAMS];
 
 static void read_rows(const char *path) {
     FILE *file = fopen(path, "rb");
@@ -51,7 +51,7 @@ static void prepare_trace(char **arguments) {
     read_rows(arguments[0]);
     for (size_t i = 0; i < row_count; i++) {
         const row_t *row = &rows[i];
-        if (row->stream >= MOST_STREAMS) exit(2);
+        if (row->stream >= MAX_STREAMS) exit(2);
         if (row->id >= ids) ids = row->id + 1;
         held = row->op == ROW_ALLOCATE ? held + row->size : row->op == ROW_FREE ? held - row->size : held;
         if (held > workload_requested) workload_requested = held;

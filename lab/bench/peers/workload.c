@@ -17,7 +17,7 @@
 #include "lab/bench/peers/driver/counts.h"
 #include "lab/bench/peers/peer.h"
 
-enum { MOST_RUNS = 99 };
+enum { MAX_RUNS = 99 };
 
 uint64_t workload_requested, workload_operations = 1;
 
@@ -54,7 +54,7 @@ static void print(const double *runs, int count, const driver_counts_t *before, 
 }
 
 static void run(const workload_t *workload, uint64_t count, int run_count) {
-    double runs[MOST_RUNS];
+    double runs[MAX_RUNS];
     driver_counts_fn counts = fake_counts();
     driver_counts_t before = {0}, after = {0};
     if (counts) before = counts();
@@ -85,7 +85,7 @@ int main(int argc, char **argv) {
         else if (strcmp(argv[i], "--count") == 0) count = strtoull(argv[i + 1], NULL, 10);
         else return usage();
     }
-    if (runs < 1 || runs > MOST_RUNS || count == 0 || !peer_open(argv[1])) return usage();
+    if (runs < 1 || runs > MAX_RUNS || count == 0 || !peer_open(argv[1])) return usage();
     found->prepare(argv + 3);
     run(found, count, runs);
     fflush(stdout);

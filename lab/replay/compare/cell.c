@@ -79,9 +79,9 @@ static strata_cell_t numbered(const char *text, size_t head, size_t number) {
 /* Names are cut in the middle first. If two different names then look alike, the cut moves. As a last resort,
  * each cut name gets its number. */
 void strata_cells_fit_apart(strata_cell_t *names, size_t count, size_t width) {
-    enum { MOST = 64, NUMBER = 4 };
-    strata_cell_t shown[MOST];
-    count = count < MOST ? count : MOST;
+    enum { LIMIT = 64, NUMBER = 4 };
+    strata_cell_t shown[LIMIT];
+    count = count < LIMIT ? count : LIMIT;
     cut_all(names, shown, count, width, (width - 2) / 2);
     for (size_t head = 0; head <= width - 2 && !are_apart(names, shown, count); head++) cut_all(names, shown, count, width, head);
     if (!are_apart(names, shown, count))

@@ -25,8 +25,8 @@ static void tell(void *context, uint64_t rows) {
     pthread_mutex_unlock(&lock);
 }
 
-static strata_run_options_t options_of(const strata_comparison_t *comparison, const strata_contender_t *contender, told_t *told) {
-    strata_run_options_t options = {.target = contender->target, .timeline = comparison->timeline};
+static strata_run_options_t options_of(const strata_comparison_t *comparison, const strata_candidate_t *candidate, told_t *told) {
+    strata_run_options_t options = {.target = candidate->target, .timeline = comparison->timeline};
     if (comparison->progress) {
         options.progress = tell;
         options.progress_context = told;
@@ -35,13 +35,13 @@ static strata_run_options_t options_of(const strata_comparison_t *comparison, co
 }
 
 static strata_status_t run_once(const strata_comparison_t *comparison, const strata_trace_t *trace,
-                                const strata_contender_t *contender, const char *what, bool check,
+                                const strata_candidate_t *candidate, const char *what, bool check,
                                 const strata_run_follow_t *follow, strata_run_result_t *result) {
-    told_t told = {.comparison = comparison, .what = what, .label = contender->label, .all = trace->count};
-    strata_run_options_t options = options_of(comparison, contender, &told);
+    told_t told = {.comparison = comparison, .what = what, .label = candidate->label, .all = trace->count};
+    strata_run_options_t options = options_of(comparison, candidate, &told);
     options.check = check;
     options.follow = follow;
-    return strata_run(trace, contender->strategy, &options, result);
+    return strata_run(trace, candidate->strategy, &options, result);
 }
 
 /* ---- the minimum capacity --------------------------------------------------------------------------------------------- */
@@ -51,11 +51,11 @@ static uint64_t whole_steps(uint64_t bytes) { return (bytes + STEP_BYTES - 1) / 
 /* Replays under one capacity. *used is the peak that the device held, in whole steps, or 0 if the capacity is
  * too small. It is also too small if the open fails for lack of memory. */
 static strata_status_t try_capacity(const strata_comparison_t *comparison, const strata_trace_t *trace,
-                                    strata_contender_t contender, uint64_t capacity, uint64_t *used) {
+                                    strata_candidate_t candidate, uint64_t capacity, uint64_t *used) {
     strata_run_result_t *result = strata_host_new(1, sizeof *result);
     if (!result) return STRATA_E_HOST_MEMORY;
-    contender.target.capacity = capacity;
-    strata_status_t status = run_once(comparison, trace, &contender, "smallest", false, NULL, result);
+    candidate.target.capacity = capacity;
+    strata_status_t status = run_once(comparison, trace, &candidate, "smallest", false, NULL, result);
     bool serves = status == STRATA_OK && strata_figures_serve(&result->figures);
     *used = serves ? whole_steps(strata_max(result->figures.peak_device_used_bytes, 1)) : 0;
     strata_host_delete(result);
@@ -85,7 +85,7 @@ static uint64_t overhead_of(const strata_figures_t *figures) {
  * failed run. Tries go up in steps that double. The peak that a successful replay used is tried next, because
  * it is mostly the answer. From there tries go down in steps that double. */
 static strata_status_t search_smallest(const strata_comparison_t *comparison, const strata_trace_t *trace,
-                                       const strata_contender_t *contender, strata_run_result_t *result) {
+                                       const strata_candidate_t *candidate, strata_run_result_t *result) {
     const strata_figures_t *figures = &result->figures;
     uint64_t high, low = 0, most = largest_try(trace, figures); /* `low` is too small, `high` is enough */
     uint64_t below = STEP_BYTES, above = FIRST_STEPS * STEP_BYTES, used = 0;
@@ -99,20 +99,20 @@ static strata_status_t search_smallest(const strata_comparison_t *comparison, co
         high = strata_max(low + STEP_BYTES, whole_steps(trace->peak_requested + overhead_of(figures)));
         near = true;
     }
-    strata_status_t status = try_capacity(comparison, trace, *contender, high, &used);
+    strata_status_t status = try_capacity(comparison, trace, *candidate, high, &used);
     while (status == STRATA_OK && used == 0 && high < most) {
         low = high;
         near = false;
         high = strata_min(most, high > UINT64_MAX / 4 ? most : live ? high + above : 2 * high);
         above *= 2;
-        status = try_capacity(comparison, trace, *contender, high, &used);
+        status = try_capacity(comparison, trace, *candidate, high, &used);
     }
     if (status != STRATA_OK || used == 0) return status;
     while (high - low > STEP_BYTES && status == STRATA_OK) {
         uint64_t half = strata_max((high - low) / STEP_BYTES / 2, 1) * STEP_BYTES;
         bool fits = live && low < used && used < high;
         uint64_t tried = fits ? used : near ? high - strata_min(below, half) : low + half;
-        status = try_capacity(comparison, trace, *contender, tried, &used);
+        status = try_capacity(comparison, trace, *candidate, tried, &used);
         if (used > 0) {
             if (!fits) below *= 2;
             high = tried;
@@ -142,14 +142,14 @@ typedef struct all_runs {
 static strata_status_t run_job(void *context, size_t job) {
     const all_runs_t *all = context;
     const strata_comparison_t *comparison = all->comparison;
-    size_t repeat = job / comparison->contender_count, i = job % comparison->contender_count;
+    size_t repeat = job / comparison->candidate_count, i = job % comparison->candidate_count;
     bool first = repeat == 0;
     if (first && all->done && all->done[i]) return STRATA_OK;
     strata_run_result_t *scratch = first ? NULL : strata_host_new(1, sizeof *scratch);
     strata_run_result_t *result = first ? &all->results[i] : scratch;
     if (!result) return STRATA_E_HOST_MEMORY;
     const strata_run_follow_t *follow = first && comparison->follow ? &comparison->follow[i] : NULL;
-    strata_status_t status = run_once(comparison, all->trace, &comparison->contenders[i], "replay", comparison->check && first,
+    strata_status_t status = run_once(comparison, all->trace, &comparison->candidates[i], "replay", comparison->check && first,
                                       follow, result);
     double *times = all->times + i * comparison->repeat;
     if (!comparison->check) times[repeat] = result->host_ns_per_op;
@@ -161,81 +161,81 @@ static strata_status_t run_job(void *context, size_t job) {
 static strata_status_t feed_job(void *context, size_t i) {
     const all_runs_t *all = context;
     const strata_comparison_t *comparison = all->comparison;
-    const strata_contender_t *contender = &comparison->contenders[i];
-    told_t told = {.comparison = comparison, .what = "replay", .label = contender->label};
-    strata_run_options_t options = options_of(comparison, contender, &told);
-    options.at_once = strata_min(comparison->threads, comparison->contender_count);
+    const strata_candidate_t *candidate = &comparison->candidates[i];
+    told_t told = {.comparison = comparison, .what = "replay", .label = candidate->label};
+    strata_run_options_t options = options_of(comparison, candidate, &told);
+    options.at_once = strata_min(comparison->threads, comparison->candidate_count);
     bool outgrown;
-    strata_status_t status = strata_run_feed(all->feed, contender->strategy, &options, &outgrown, &all->results[i]);
+    strata_status_t status = strata_run_feed(all->feed, candidate->strategy, &options, &outgrown, &all->results[i]);
     all->done[i] = !outgrown;
     all->times[i * comparison->repeat] = all->results[i].host_ns_per_op;
     return status;
 }
 
 /* Returns true if this contender has the fewest failed operations, or if --smallest asks for a search of all. */
-static bool is_searched(const all_runs_t *all, size_t contender) {
+static bool is_searched(const all_runs_t *all, size_t candidate) {
     uint64_t fewest = UINT64_MAX;
     if (all->comparison->smallest) return true;
-    for (size_t i = 0; i < all->comparison->contender_count; i++)
+    for (size_t i = 0; i < all->comparison->candidate_count; i++)
         fewest = strata_min(fewest, all->results[i].figures.failed_operations);
-    return all->comparison->nearest && fewest > 0 && all->results[contender].figures.failed_operations == fewest;
+    return all->comparison->nearest && fewest > 0 && all->results[candidate].figures.failed_operations == fewest;
 }
 
 static strata_status_t search_job(void *context, size_t job) {
     const all_runs_t *all = context;
     strata_run_result_t *result = &all->results[job];
     if (!is_searched(all, job)) return STRATA_OK;
-    strata_status_t status = search_smallest(all->comparison, all->trace, &all->comparison->contenders[job], result);
+    strata_status_t status = search_smallest(all->comparison, all->trace, &all->comparison->candidates[job], result);
     if (all->comparison->smallest) result->figures.smallest_device_bytes = result->needed_bytes;
     return status;
 }
 
 static void finish_figures(const all_runs_t *all, size_t i) {
     const strata_comparison_t *comparison = all->comparison;
-    const strata_contender_t *contender = &comparison->contenders[i];
+    const strata_candidate_t *candidate = &comparison->candidates[i];
     strata_figures_t *figures = &all->results[i].figures;
     figures->trace = strata_run_trace_name(all->trace);
-    figures->label = contender->label;
-    figures->options = contender->options;
+    figures->label = candidate->label;
+    figures->options = candidate->options;
     figures->device = all->results[i].device;
     figures->host_ns_per_op = strata_figure_spread(all->times + i * comparison->repeat, comparison->repeat - comparison->check);
     figures->smallest_device_bytes = all->results[i].needed_bytes = STRATA_FIGURE_NULL;
 }
 
 static strata_status_t check_devices(const strata_comparison_t *comparison) {
-    for (size_t i = 0; i < comparison->contender_count && comparison->smallest; i++)
-        if (!comparison->contenders[i].target.profile)
+    for (size_t i = 0; i < comparison->candidate_count && comparison->smallest; i++)
+        if (!comparison->candidates[i].target.profile)
             return strata_fail(STRATA_E_UNSUPPORTED, 0, "--smallest works only on simulated devices; write --device sim");
     return STRATA_OK;
 }
 
 static bool all_simulated(const strata_comparison_t *comparison) {
     bool all = true;
-    for (size_t i = 0; i < comparison->contender_count; i++) all = all && comparison->contenders[i].target.profile;
+    for (size_t i = 0; i < comparison->candidate_count; i++) all = all && comparison->candidates[i].target.profile;
     return all;
 }
 
 /* There is only one real device. Concurrent runs share the stack numbers of the process. */
 static size_t runs_at_once(const strata_comparison_t *comparison, const strata_trace_t *trace) {
     if (!all_simulated(comparison)) return 1;
-    return strata_min(strata_min(comparison->threads, comparison->contender_count), STRATA_RUN_STACKS / strata_run_stacks(trace));
+    return strata_min(strata_min(comparison->threads, comparison->candidate_count), STRATA_RUN_STACKS / strata_run_stacks(trace));
 }
 
 static strata_status_t begin(all_runs_t *all) {
     const strata_comparison_t *comparison = all->comparison;
     strata_status_t status = check_devices(comparison);
     if (status != STRATA_OK) return status;
-    all->times = strata_host_new(comparison->contender_count * comparison->repeat, sizeof *all->times);
+    all->times = strata_host_new(comparison->candidate_count * comparison->repeat, sizeof *all->times);
     return all->times ? STRATA_OK : STRATA_E_HOST_MEMORY;
 }
 
 static strata_status_t run_all(all_runs_t *all) {
     const strata_comparison_t *comparison = all->comparison;
-    size_t contenders = comparison->contender_count, threads = runs_at_once(comparison, all->trace);
-    strata_status_t status = strata_jobs_do(contenders * comparison->repeat, threads, run_job, all);
-    for (size_t i = 0; i < contenders && status == STRATA_OK; i++) finish_figures(all, i);
+    size_t candidates = comparison->candidate_count, threads = runs_at_once(comparison, all->trace);
+    strata_status_t status = strata_jobs_do(candidates * comparison->repeat, threads, run_job, all);
+    for (size_t i = 0; i < candidates && status == STRATA_OK; i++) finish_figures(all, i);
     bool search = comparison->smallest || (comparison->nearest && all_simulated(comparison));
-    if (status == STRATA_OK && search) status = strata_jobs_do(contenders, threads, search_job, all);
+    if (status == STRATA_OK && search) status = strata_jobs_do(candidates, threads, search_job, all);
     return status;
 }
 
@@ -259,9 +259,9 @@ static strata_status_t run_from_feed(all_runs_t *all) {
     strata_trace_t view = {.count = 0};
     bool end;
     strata_status_t status = strata_trace_feed_wait(all->feed, &view, &end);
-    all->done = strata_host_new(comparison->contender_count, sizeof *all->done);
+    all->done = strata_host_new(comparison->candidate_count, sizeof *all->done);
     if (status != STRATA_OK || !all->done) return status == STRATA_OK ? STRATA_E_HOST_MEMORY : status;
-    return strata_jobs_do(comparison->contender_count, runs_at_once(comparison, &view), feed_job, all);
+    return strata_jobs_do(comparison->candidate_count, runs_at_once(comparison, &view), feed_job, all);
 }
 
 /* An error in the file takes precedence over a failed run of its first rows. */

@@ -4,16 +4,16 @@
 
 #include "lab/replay/run/run.h"
 
-typedef struct strata_contender {
+typedef struct strata_candidate {
     const char *label;
     const strata_strategy_t *strategy;
     strata_figure_options_t options;
     strata_target_t target;
-} strata_contender_t;
+} strata_candidate_t;
 
 typedef struct strata_comparison {
-    const strata_contender_t *contenders;
-    size_t contender_count;
+    const strata_candidate_t *candidates;
+    size_t candidate_count;
     strata_timeline_options_t timeline;
     uint32_t repeat; /* 1 .. STRATA_FIGURE_REPEATS */
     /* concurrent runs, at most one per contender, on simulated devices only; 0 or 1 runs them one after another */

@@ -52,11 +52,11 @@ static void put_errors(strata_output_t *out, const strata_findings_t *findings) 
 
 /* Writes the labels of a candidate and of the contenders that it represents. */
 static void put_labels(strata_output_t *out, const strata_findings_t *findings, size_t trace, size_t candidate) {
-    const strata_figures_t *runs = findings->runs + trace * findings->contenders;
-    const size_t *stands_for = findings->stands_for + trace * findings->contenders;
+    const strata_figures_t *runs = findings->runs + trace * findings->candidates;
+    const size_t *stands_for = findings->stands_for + trace * findings->candidates;
     strata_output_print(out, "[");
     strata_json_text(out, runs[candidate].label);
-    for (size_t i = 0; i < findings->contenders; i++) {
+    for (size_t i = 0; i < findings->candidates; i++) {
         if (i == candidate || stands_for[i] != candidate) continue;
         strata_output_print(out, ", ");
         strata_json_text(out, runs[i].label);
@@ -66,7 +66,7 @@ static void put_labels(strata_output_t *out, const strata_findings_t *findings, 
 
 static void put_verdict(strata_output_t *out, const strata_findings_t *findings, size_t trace) {
     const strata_verdict_t *verdict = &findings->verdicts[trace];
-    put_named(out, trace ? ",\n  {" : "\"verdicts\": [\n  {", "trace", findings->runs[trace * findings->contenders].trace);
+    put_named(out, trace ? ",\n  {" : "\"verdicts\": [\n  {", "trace", findings->runs[trace * findings->candidates].trace);
     strata_output_print(out, ", \"serves\": %s, \"order\": [", verdict->serves && verdict->requests ? "true" : "false");
     for (size_t i = 0; i < verdict->count; i++) {
         strata_output_print(out, "%s", i ? ", " : "");
@@ -86,6 +86,6 @@ strata_status_t strata_findings_json(strata_output_t *out, const strata_findings
     for (size_t i = 0; i < findings->traces && findings->verdicts; i++) put_verdict(out, findings, i);
     if (findings->traces > 0 && findings->verdicts) strata_output_print(out, "],\n");
     strata_output_print(out, "\"runs\": ");
-    strata_figures_json(out, findings->runs, findings->traces * findings->contenders);
+    strata_figures_json(out, findings->runs, findings->traces * findings->candidates);
     return strata_output_print(out, "}\n");
 }

@@ -39,7 +39,7 @@ typedef struct strata_trace_error {
 /* `runs` and `stands_for` are indexed by trace, then by contender; `verdicts` and `next` by trace. */
 typedef struct strata_findings {
     const strata_figures_t *runs;
-    size_t contenders, traces;
+    size_t candidates, traces;
     size_t *stands_for; /* NULL if there are no verdicts */
     strata_verdict_t *verdicts; /* NULL if there are none */
     char **next; /* the command that shows the memory of the best strategy; NULL if there is none */

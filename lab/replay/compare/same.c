@@ -60,27 +60,27 @@ static bool same_target(const strata_target_t *a, const strata_target_t *b) {
 }
 
 /* Picks the lowest index among equal contenders, then replaces it by the preferred contender if that one is equal, too. */
-static void find_same(const strata_contender_t *contenders, size_t count, char **texts, size_t *stands_for) {
+static void find_same(const strata_candidate_t *candidates, size_t count, char **texts, size_t *stands_for) {
     for (size_t i = 0; i < count; i++) {
         size_t k = 0;
-        while (k < i && (strcmp(texts[k], texts[i]) != 0 || !same_target(&contenders[k].target, &contenders[i].target))) k++;
+        while (k < i && (strcmp(texts[k], texts[i]) != 0 || !same_target(&candidates[k].target, &candidates[i].target))) k++;
         stands_for[i] = k;
     }
     for (size_t i = 0; i < count; i++) {
         size_t first = stands_for[i];
-        bool better = strata_strategy_is_preferred(contenders[i].strategy->name) &&
-                      !strata_strategy_is_preferred(contenders[first].strategy->name);
+        bool better = strata_strategy_is_preferred(candidates[i].strategy->name) &&
+                      !strata_strategy_is_preferred(candidates[first].strategy->name);
         for (size_t k = first; k < count && better; k++)
             if (stands_for[k] == first) stands_for[k] = i;
     }
 }
 
-strata_status_t strata_contenders_same(const strata_contender_t *contenders, size_t count, const strata_trace_t *trace,
+strata_status_t strata_candidates_same(const strata_candidate_t *candidates, size_t count, const strata_trace_t *trace,
                                        size_t *stands_for) {
     char **texts = strata_host_new(count + 1, sizeof *texts);
     strata_status_t status = texts ? STRATA_OK : STRATA_E_HOST_MEMORY;
-    for (size_t i = 0; i < count && status == STRATA_OK; i++) status = used_text(contenders[i].strategy, trace, &texts[i]);
-    if (status == STRATA_OK) find_same(contenders, count, texts, stands_for);
+    for (size_t i = 0; i < count && status == STRATA_OK; i++) status = used_text(candidates[i].strategy, trace, &texts[i]);
+    if (status == STRATA_OK) find_same(candidates, count, texts, stands_for);
     for (size_t i = 0; i < count && texts; i++) strata_host_delete(texts[i]);
     strata_host_delete(texts);
     return status;

@@ -6,7 +6,7 @@
 
 /* Maps each contender to its representative, which is itself or another with equal stacks on an equal device.
  * The preset strata represents its equals, otherwise the first contender does. Fails with E_HOST_MEMORY. */
-strata_status_t strata_contenders_same(const strata_contender_t *contenders, size_t count, const strata_trace_t *trace,
+strata_status_t strata_candidates_same(const strata_candidate_t *candidates, size_t count, const strata_trace_t *trace,
                                        size_t *stands_for);
 /* Returns true if this strategy wins ties, which is the default one. */
 bool strata_strategy_is_preferred(const char *name);

@@ -7,7 +7,7 @@
 #include "lab/replay/run/figures.h"
 #include "platform/arithmetic.h"
 
-enum { NAME_WIDTH = 24, NARROWEST = 16, MOST = 64 };
+enum { NAME_WIDTH = 24, NARROWEST = 16, LIMIT = 64 };
 
 /* ---- one figure as text ------------------------------------------------------------------------------------------------ */
 
@@ -161,7 +161,7 @@ static void one_table(const table_t *table) {
 static void put_same(FILE *out, const strata_figures_t *runs, size_t count, const size_t *stands_for, size_t width) {
     enum { INDENT = 2, ONE_LINE = 10000 };
     for (size_t i = 0; i < count; i++) {
-        char text[MOST * (STRATA_CELL_BYTES + 2)];
+        char text[LIMIT * (STRATA_CELL_BYTES + 2)];
         size_t length = 0;
         for (size_t k = 0; k < count; k++) {
             if (k == i || stands_for[k] != i) continue;
@@ -180,10 +180,10 @@ static void put_same(FILE *out, const strata_figures_t *runs, size_t count, cons
 /* Prints the runs of one trace in as many tables as the width needs. No later table has narrower columns than the first. */
 static void tables(FILE *out, const strata_figures_t *runs, size_t count, const strata_table_view_t *view) {
     size_t width = view->width;
-    strata_cell_t labels[MOST];
+    strata_cell_t labels[LIMIT];
     size_t room = width > NAME_WIDTH + 2 ? width - NAME_WIDTH - 2 : 0, across = count, natural = widest(runs, count);
     table_t table = {.out = out, .width = natural, .searched = view->searched};
-    count = count < MOST ? count : MOST;
+    count = count < LIMIT ? count : LIMIT;
     for (size_t i = 0; i < count; i++) labels[i] = show_TEXT(runs[i].label);
     if (width > 0 && count * (natural + 2) > room) {
         across = strata_max(1, strata_min(count, room / (NARROWEST + 2)));
@@ -203,13 +203,13 @@ static void tables(FILE *out, const strata_figures_t *runs, size_t count, const 
 /* Lists the runs with a column: those that represent themselves. */
 static size_t distinct(const strata_figures_t *runs, size_t count, const size_t *stands_for, strata_figures_t *shown) {
     size_t kept = 0;
-    for (size_t i = 0; i < count && kept < MOST; i++)
+    for (size_t i = 0; i < count && kept < LIMIT; i++)
         if (!stands_for || stands_for[i] == i) shown[kept++] = runs[i];
     return kept;
 }
 
 void strata_figures_table(FILE *out, const strata_figures_t *runs, size_t count, const strata_table_view_t *view) {
-    strata_figures_t shown[MOST];
+    strata_figures_t shown[LIMIT];
     for (size_t first = 0; first < count; first += view->columns) {
         const size_t *stands_for = view->stands_for ? view->stands_for + first : NULL;
         if (first) fputc('\n', out);

@@ -20,7 +20,7 @@ enum { STRATA_VERDICT_RUNS = 64, STRATA_VERDICT_TEXT = 4096 };
 typedef struct strata_verdict_subject {
     const strata_trace_t *trace;
     const strata_run_result_t *results; /* one for each contender, filled by strata_compare() */
-    const size_t *stands_for; /* from strata_contenders_same(); if NULL, each contender represents itself */
+    const size_t *stands_for; /* from strata_candidates_same(); if NULL, each contender represents itself */
     size_t count; /* 1 .. STRATA_VERDICT_RUNS */
 } strata_verdict_subject_t;
 

@@ -13,9 +13,9 @@ enum {
     NARROWEST = 36, /* min width of a side, if several are next to each other */
     LEAST = 8, /* min width of a side, however narrow the terminal is */
     ALL_LINES = 16, /* lines for all chunks together, unless there are too many chunks */
-    ALL_MOST = 48, /* max; later lines are not drawn */
+    ALL_MAX = 48, /* max; later lines are not drawn */
     CHUNK_LINES = 10, /* max lines of one chunk */
-    LEAST_SCALE = 256 /* bytes per sign */
+    MIN_SCALE = 256 /* bytes per sign */
 };
 
 /* ---- signs ---- */
@@ -143,7 +143,7 @@ static void say_all(side_t *side, uint64_t scale) {
     say(side, "all chunks, %s per character", strata_cell_bytes(scale).text);
     size_t first = side->count;
     for (size_t i = 0; i < side->map->chunk_count && side->status == STRATA_OK; i++) {
-        if (side->count - first >= ALL_MOST) {
+        if (side->count - first >= ALL_MAX) {
             say(side, "and %zu more chunks", side->map->chunk_count - i);
             return;
         }
@@ -153,7 +153,7 @@ static void say_all(side_t *side, uint64_t scale) {
 }
 
 static void say_chunk(side_t *side, const char *which, const strata_map_chunk_t *chunk) {
-    uint64_t scale = LEAST_SCALE, most = (uint64_t)CHUNK_LINES * side->width;
+    uint64_t scale = MIN_SCALE, most = (uint64_t)CHUNK_LINES * side->width;
     while (signs_of(chunk->size, scale) > most) scale *= 2;
     say(side, " ");
     say(side, "%s: %s, %s", which, chunk->place, chunk->stream);
@@ -197,7 +197,7 @@ static uint64_t scale_of_all(const strata_map_t *maps, size_t count, size_t widt
     uint64_t largest = 0;
     for (size_t i = 0; i < count; i++)
         if (maps[i].chunk_count) largest = strata_max(largest, most(&maps[i], is_larger)->size);
-    for (uint64_t scale = LEAST_SCALE;; scale *= 2) {
+    for (uint64_t scale = MIN_SCALE;; scale *= 2) {
         uint64_t signs = 0;
         for (size_t i = 0; i < count; i++) signs = strata_max(signs, signs_of_all(&maps[i], scale));
         if (signs <= (uint64_t)ALL_LINES * width || scale >= largest) return scale;

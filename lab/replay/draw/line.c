@@ -5,7 +5,7 @@
 #include "lab/replay/compare/cell.h"
 #include "platform/arithmetic.h"
 
-enum { LEVELS = 8, LABEL_MOST = 24, MARGIN = 4, LEAST = 16, MOST = 400 };
+enum { LEVELS = 8, LABEL_MAX = 24, MARGIN = 4, LEAST = 16, LIMIT = 400 };
 
 /* Returns the sign for a value, in eighths of the largest one. A value above 0 never gets the empty sign. */
 static const char *sign_of(const strata_line_t *line, uint64_t value, uint64_t most) {
@@ -60,15 +60,15 @@ static void put_peak(const strata_line_t *line, size_t label_width, const strata
 void strata_draw_lines(const strata_line_t *line, const strata_series_t *series, const char *const *labels, size_t count,
                        size_t rows) {
     static const char asked[] = "requested";
-    uint64_t signs[MOST], most = series[0].peaks[STRATA_SERIES_requested].value;
+    uint64_t signs[LIMIT], most = series[0].peaks[STRATA_SERIES_requested].value;
     size_t label_width = sizeof asked - 1;
     for (size_t i = 0; i < count; i++) {
         label_width = strata_max(label_width, strlen(labels[i]));
         most = strata_max(most, series[i].peaks[STRATA_SERIES_reserved].value);
     }
-    label_width = strata_min(label_width, LABEL_MOST);
+    label_width = strata_min(label_width, LABEL_MAX);
     size_t width = line->width > label_width + MARGIN + LEAST ? line->width - label_width - MARGIN : LEAST;
-    width = strata_min(width, MOST);
+    width = strata_min(width, LIMIT);
     fprintf(line->out,
             "over the rows: the bytes that the program requested,\nand those that each strategy reserved. A full block is %s\n",
             strata_cell_bytes(most).text);

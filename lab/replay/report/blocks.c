@@ -7,18 +7,18 @@
 #include "platform/arithmetic.h"
 #include "platform/host/host_memory.h"
 
-enum { LEAST_SCALE = 512, MIXED = STRATA_CHUNK_STATES };
+enum { MIN_SCALE = 512, MIXED = STRATA_CHUNK_STATES };
 /* Limits for all runs of a page together, and the minimum and maximum for one run. */
 enum {
     ALL_ROWS = 16000,
-    LEAST_ROWS = 16,
-    MOST_ROWS = 6000,
+    MIN_ROWS = 16,
+    MAX_ROWS = 6000,
     ALL_TAGS = 1000,
-    LEAST_TAGS = 3,
-    MOST_TAGS = 256,
+    MIN_TAGS = 3,
+    MAX_TAGS = 256,
     ALL_HOLDERS = 1600,
-    LEAST_HOLDERS = 6,
-    MOST_HOLDERS = 64
+    MIN_HOLDERS = 6,
+    MAX_HOLDERS = 64
 };
 
 /* The rows that allocate and free a block, by its lifetime. */
@@ -33,7 +33,7 @@ typedef struct blocks {
     uint64_t scale; /* smaller blocks are grouped */
     life_t *lives;
     uint16_t *tags; /* the page's number of each tag of the trace, from 1 */
-    uint16_t shown[MOST_TAGS]; /* the trace's tag, by the page's number minus 1 */
+    uint16_t shown[MAX_TAGS]; /* the trace's tag, by the page's number minus 1 */
     uint16_t tag_count, most_tags;
     uint32_t more_tags; /* tags of blocks on the page that are not shown */
     size_t most_holders;
@@ -65,7 +65,7 @@ static size_t rows_of_chunk(const blocks_t *blocks, const strata_map_chunk_t *ch
 
 /* Finds the smallest scale that leaves at most `most` rows. Chunks smaller than the scale are only summed up. */
 static void find_scale(blocks_t *blocks, size_t most) {
-    for (blocks->scale = 0;; blocks->scale = strata_max(2 * blocks->scale, LEAST_SCALE)) {
+    for (blocks->scale = 0;; blocks->scale = strata_max(2 * blocks->scale, MIN_SCALE)) {
         size_t rows = 0;
         for (size_t i = 0; i < blocks->map->chunk_count && rows <= most; i++)
             if (blocks->map->chunks[i].size >= blocks->scale) rows += rows_of_chunk(blocks, &blocks->map->chunks[i]);
@@ -170,7 +170,7 @@ static size_t sum_holders(const strata_map_t *map, holder_t *holders, size_t mos
 }
 
 static void put_holders(strata_output_t *out, const strata_map_t *map, size_t most) {
-    holder_t holders[MOST_HOLDERS] = {{0}};
+    holder_t holders[MAX_HOLDERS] = {{0}};
     size_t count = sum_holders(map, holders, most);
     strata_output_print(out, "\"by_stream\": [");
     for (size_t i = 0; i < count; i++) {
@@ -221,16 +221,16 @@ static void note_lives(blocks_t *blocks) {
 }
 
 strata_page_room_t strata_page_room(size_t runs) {
-    return (strata_page_room_t){.rows = strata_page_share(ALL_ROWS, LEAST_ROWS, MOST_ROWS, runs),
-                                .tags = strata_page_share(ALL_TAGS, LEAST_TAGS, MOST_TAGS, runs),
-                                .holders = strata_page_share(ALL_HOLDERS, LEAST_HOLDERS, MOST_HOLDERS, runs)};
+    return (strata_page_room_t){.rows = strata_page_share(ALL_ROWS, MIN_ROWS, MAX_ROWS, runs),
+                                .tags = strata_page_share(ALL_TAGS, MIN_TAGS, MAX_TAGS, runs),
+                                .holders = strata_page_share(ALL_HOLDERS, MIN_HOLDERS, MAX_HOLDERS, runs)};
 }
 
 strata_status_t strata_page_blocks(strata_output_t *out, const strata_page_run_t *run, const strata_page_room_t *room) {
     blocks_t blocks = {.out = out,
                        .trace = run->trace,
                        .map = &run->map,
-                       .most_tags = (uint16_t)strata_min(room->tags, MOST_TAGS),
+                       .most_tags = (uint16_t)strata_min(room->tags, MAX_TAGS),
                        .most_holders = room->holders};
     blocks.lives = strata_host_new((size_t)run->trace->lifetimes + 1, sizeof *blocks.lives);
     blocks.tags = strata_host_new((size_t)run->trace->tag_count + 1, sizeof *blocks.tags);

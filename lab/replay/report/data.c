@@ -103,13 +103,13 @@ static strata_status_t put_run(strata_output_t *out, strata_page_run_t *run, siz
 static strata_status_t put_traces(strata_output_t *out, const strata_page_t *page, const strata_findings_t *findings) {
     strata_status_t status = STRATA_OK;
     strata_output_print(out, "\"traces\": [");
-    for (size_t i = 0; i < page->count && status == STRATA_OK; i += page->contenders) {
+    for (size_t i = 0; i < page->count && status == STRATA_OK; i += page->candidates) {
         const strata_trace_t *trace = page->runs[i].trace;
         strata_output_print(out, "%s\n{", i ? "," : "");
         put_named(out, "name", findings->runs[i].trace);
         strata_output_print(out, ", \"rows\": %zu, \"allocs\": %" PRIu32 ", \"has_work\": %s, ", trace->count, trace->lifetimes,
                             trace->has_work ? "true" : "false");
-        status = strata_page_streams(out, trace, page->count / page->contenders);
+        status = strata_page_streams(out, trace, page->count / page->candidates);
         strata_output_print(out, "}");
     }
     strata_output_print(out, "],\n");
@@ -119,7 +119,7 @@ static strata_status_t put_traces(strata_output_t *out, const strata_page_t *pag
 strata_status_t strata_page_data(strata_output_t *out, strata_page_t *page, const strata_findings_t *findings) {
     strata_output_print(out, "{\"schema\": 1, ");
     put_named(out, "version", strata_version());
-    strata_output_print(out, ",\n\"contenders\": %zu,\n", page->contenders);
+    strata_output_print(out, ",\n\"contenders\": %zu,\n", page->candidates);
     put_fields(out);
     strata_status_t status = put_traces(out, page, findings);
     strata_output_print(out, "\"figures\": ");

@@ -27,8 +27,8 @@ static strata_status_t put_table(strata_output_t *out, const strata_findings_t *
     if (!table) return strata_fail(STRATA_E_HOST_MEMORY, 0, "out of host memory for the table of the page");
     for (size_t i = 0; i < findings->traces && findings->verdicts; i++) fprintf(table, "%s\n\n", findings->verdicts[i].text);
     const strata_table_view_t view = {
-        .columns = findings->contenders, .stands_for = findings->stands_for, .searched = findings->searched};
-    strata_figures_table(table, findings->runs, findings->traces * findings->contenders, &view);
+        .columns = findings->candidates, .stands_for = findings->stands_for, .searched = findings->searched};
+    strata_figures_table(table, findings->runs, findings->traces * findings->candidates, &view);
     return fclose(table) == 0 ? STRATA_OK : strata_fail(STRATA_E_HOST_MEMORY, 0, "the table of the page could not be made");
 }
 

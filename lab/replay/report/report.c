@@ -9,13 +9,13 @@
 /* Limits for all runs of a page together, so that it stays below 3 MB whatever their number. */
 enum {
     ALL_COLUMNS = 20000,
-    MOST_COLUMNS = 4096,
-    LEAST_COLUMNS = 64,
+    MAX_COLUMNS = 4096,
+    MIN_COLUMNS = 64,
     ALL_AROUND = 1600, /* samples on one side of a peak */
-    MOST_AROUND = 256,
-    LEAST_AROUND = 4,
+    MAX_AROUND = 256,
+    MIN_AROUND = 4,
     ALL_REFUSALS = 200000, /* bytes of reports */
-    LEAST_REFUSAL = 600, /* of one run */
+    MIN_REFUSAL = 600, /* of one run */
     REFUSAL_BYTES = 4096 /* of one report */
 };
 
@@ -33,7 +33,7 @@ static void keep_row(void *context, const strata_series_sample_t *sample) {
 /* If there is no memory for a report, its text stays empty. The request is counted in any case. */
 static void keep_refusal(void *context, size_t row, uint64_t time_ns, const strata_trace_event_t *event, const char *text) {
     strata_page_run_t *run = context;
-    if (run->refusal_count == STRATA_PAGE_REFUSALS || run->refusal_room < LEAST_REFUSAL) return;
+    if (run->refusal_count == STRATA_PAGE_REFUSALS || run->refusal_room < MIN_REFUSAL) return;
     size_t length = strata_min(strlen(text), strata_min(REFUSAL_BYTES, run->refusal_room) - 1);
     run->refusal_room -= length;
     char *kept = strata_host_new(length + 1, 1);
@@ -49,20 +49,20 @@ static void keep_refusal(void *context, size_t row, uint64_t time_ns, const stra
 
 static strata_status_t begin_run(strata_page_t *page, size_t i) {
     strata_page_run_t *run = &page->runs[i];
-    run->refusal_room = strata_page_share(ALL_REFUSALS, LEAST_REFUSAL, STRATA_PAGE_REFUSALS * REFUSAL_BYTES, page->room);
+    run->refusal_room = strata_page_share(ALL_REFUSALS, MIN_REFUSAL, STRATA_PAGE_REFUSALS * REFUSAL_BYTES, page->room);
     page->follows[i] = (strata_run_follow_t){.row = keep_row, .refused = keep_refusal, .context = run};
     return strata_series_init(&run->series, page->columns, page->around);
 }
 
-strata_status_t strata_page_begin(strata_page_t *page, size_t traces, size_t contenders) {
-    *page = (strata_page_t){.count = traces * contenders, .contenders = contenders};
+strata_status_t strata_page_begin(strata_page_t *page, size_t traces, size_t candidates) {
+    *page = (strata_page_t){.count = traces * candidates, .candidates = candidates};
     if (page->count > STRATA_PAGE_RUNS)
         return strata_fail(STRATA_E_INVALID, 0,
                            "a page shows at most %d runs (traces times strategies), not %zu; give fewer traces", STRATA_PAGE_RUNS,
                            page->count);
     page->room = page->count;
-    page->columns = strata_page_share(ALL_COLUMNS, LEAST_COLUMNS, MOST_COLUMNS, page->count);
-    page->around = strata_page_share(ALL_AROUND, LEAST_AROUND, MOST_AROUND, page->count);
+    page->columns = strata_page_share(ALL_COLUMNS, MIN_COLUMNS, MAX_COLUMNS, page->count);
+    page->around = strata_page_share(ALL_AROUND, MIN_AROUND, MAX_AROUND, page->count);
     page->runs = strata_host_new(page->count, sizeof *page->runs);
     page->follows = strata_host_new(page->count, sizeof *page->follows);
     strata_status_t status = page->runs && page->follows ? STRATA_OK : STRATA_E_HOST_MEMORY;
@@ -86,16 +86,16 @@ void strata_page_end(strata_page_t *page) {
 }
 
 const strata_run_follow_t *strata_page_follow(strata_page_t *page, size_t index, const strata_trace_t *trace) {
-    for (size_t i = 0; i < page->contenders; i++) page->runs[index * page->contenders + i].trace = trace;
-    return page->follows + index * page->contenders;
+    for (size_t i = 0; i < page->candidates; i++) page->runs[index * page->candidates + i].trace = trace;
+    return page->follows + index * page->candidates;
 }
 
 strata_status_t strata_page_leave_out(strata_page_t *page, size_t index) {
     strata_status_t status = STRATA_OK;
-    page->count -= page->contenders;
-    for (size_t i = 0; i < page->contenders && status == STRATA_OK; i++) {
-        end_run(&page->runs[index * page->contenders + i]);
-        status = begin_run(page, index * page->contenders + i);
+    page->count -= page->candidates;
+    for (size_t i = 0; i < page->candidates && status == STRATA_OK; i++) {
+        end_run(&page->runs[index * page->candidates + i]);
+        status = begin_run(page, index * page->candidates + i);
     }
     return status;
 }

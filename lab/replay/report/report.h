@@ -36,14 +36,14 @@ typedef struct strata_page_run {
 typedef struct strata_page {
     strata_page_run_t *runs;
     strata_run_follow_t *follows;
-    size_t count, contenders; /* shown runs */
+    size_t count, candidates; /* shown runs */
     size_t room; /* capacity in runs */
     size_t columns, around; /* sizes of each run's series */
 } strata_page_t;
 
-/* Makes room for `traces` times `contenders` runs. Fails with E_INVALID if these exceed STRATA_PAGE_RUNS, or
+/* Makes room for `traces` times `candidates` runs. Fails with E_INVALID if these exceed STRATA_PAGE_RUNS, or
  * with E_HOST_MEMORY. */
-strata_status_t strata_page_begin(strata_page_t *page, size_t traces, size_t contenders);
+strata_status_t strata_page_begin(strata_page_t *page, size_t traces, size_t candidates);
 void strata_page_end(strata_page_t *page);
 /* Call before a trace is compared. Returns one follower for each of its contenders. */
 const strata_run_follow_t *strata_page_follow(strata_page_t *page, size_t index, const strata_trace_t *trace);

@@ -5,7 +5,7 @@
 #include "platform/arithmetic.h"
 #include "platform/host/host_memory.h"
 
-enum { ALL_STREAMS = 1200, LEAST_STREAMS = 4, MOST_STREAMS = 64 }; /* limits for all traces together, and for one */
+enum { ALL_STREAMS = 1200, MIN_STREAMS = 4, MAX_STREAMS = 64 }; /* limits for all traces together, and for one */
 
 /* The requests of one stream of a trace for device memory, which do not depend on the strategy. */
 typedef struct tally {
@@ -72,7 +72,7 @@ strata_status_t strata_page_streams(strata_output_t *out, const strata_trace_t *
     for (size_t i = 0; i < trace->count && status == STRATA_OK; i++) count_row(&trace->events[i], tallies, blocks);
     if (status == STRATA_OK) {
         qsort(tallies, trace->stream_count, sizeof *tallies, by_peak);
-        put_tallies(out, trace, tallies, strata_page_share(ALL_STREAMS, LEAST_STREAMS, MOST_STREAMS, traces));
+        put_tallies(out, trace, tallies, strata_page_share(ALL_STREAMS, MIN_STREAMS, MAX_STREAMS, traces));
     }
     strata_host_delete(tallies);
     strata_host_delete(blocks);

@@ -2,11 +2,11 @@
 
 #include "platform/arithmetic.h"
 
-enum { FIRST_ENTRIES = 1 << 10, MOST_ENTRIES = 1 << 20 };
+enum { FIRST_ENTRIES = 1 << 10, MAX_ENTRIES = 1 << 20 };
 
 static void look_for_room(strata_meter_t *meter) {
     meter->room = (uint32_t)(strata_growing_usable(&meter->range) / sizeof *meter->heap);
-    if (meter->count >= meter->room / 2) strata_growing_want(&meter->range, false);
+    if (meter->count >= meter->room / 2) strata_growing_mark(&meter->range, false);
 }
 
 static void swap(strata_meter_entry_t *a, strata_meter_entry_t *b) {
@@ -84,10 +84,10 @@ static void cut(strata_deferral_t *base, uint64_t now, uint64_t ready_at, uint64
 strata_status_t strata_meter_init(strata_meter_t *meter) {
     *meter = (strata_meter_t){.base = {.add = add, .cut = cut}};
     size_t one = sizeof *meter->heap;
-    strata_status_t status = strata_growing_reserve(&meter->range, FIRST_ENTRIES * one, MOST_ENTRIES * one);
+    strata_status_t status = strata_growing_reserve(&meter->range, FIRST_ENTRIES * one, MAX_ENTRIES * one);
     if (status != STRATA_OK) return status;
     meter->heap = meter->range.memory;
-    meter->capacity = (uint32_t)(strata_growing_most(&meter->range) / one);
+    meter->capacity = (uint32_t)(strata_growing_max(&meter->range) / one);
     look_for_room(meter);
     return STRATA_OK;
 }

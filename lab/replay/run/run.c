@@ -99,7 +99,7 @@ static void describe(const strata_running_t *run, strata_figures_t *figures) {
 /* Gives back idle memory while the program does nothing. Returns when to look next. */
 static uint64_t look_for_idleness(void *context) {
     strata_running_t *run = context;
-    uint64_t due = strata_facade_look_for_idleness(run->facade);
+    uint64_t due = strata_facade_check_idle(run->facade);
     for (uint32_t i = 0; i < run->machine.count; i++) strata_timeline_see_waits(&run->timeline, i);
     strata_measure_reserved(&run->measure);
     return due;

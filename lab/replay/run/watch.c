@@ -40,7 +40,7 @@ void strata_watch_end(strata_watch_t *watch) {
     *watch = (strata_watch_t){0};
 }
 
-void strata_watch_tell_alloc(strata_watch_t *watch, const strata_trace_event_t *event, uint64_t address, uint64_t granted) {
+void strata_watch_note_alloc(strata_watch_t *watch, const strata_trace_event_t *event, uint64_t address, uint64_t granted) {
     strata_checker_block_t block = {.name = name_of(event->id),
                                     .device = device_of(watch, event->stream),
                                     .stream = handle_of(watch, event->stream),
@@ -59,11 +59,11 @@ void strata_watch_unborrow(strata_watch_t *watch, const strata_trace_event_t *ev
     if (watch->checker) strata_checker_erased(watch->checker, name_of(event->id), handle_of(watch, event->stream));
 }
 
-void strata_watch_tell_last_use(strata_watch_t *watch, uint32_t lifetime, uint32_t stream) {
+void strata_watch_note_last_use(strata_watch_t *watch, uint32_t lifetime, uint32_t stream) {
     if (implies_use(watch)) strata_checker_used(watch->checker, name_of(lifetime), handle_of(watch, stream), false);
 }
 
-void strata_watch_tell_free(strata_watch_t *watch, const strata_trace_event_t *event, bool on_another) {
+void strata_watch_note_free(strata_watch_t *watch, const strata_trace_event_t *event, bool on_another) {
     if (on_another) strata_checker_freed_on(watch->checker, name_of(event->id), handle_of(watch, event->stream));
     else strata_checker_freed(watch->checker, name_of(event->id));
 }

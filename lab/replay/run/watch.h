@@ -29,23 +29,23 @@ static inline void strata_watch_row(strata_watch_t *watch, const strata_trace_ev
     if (watch->checker) strata_checker_line(watch->checker, event->line);
 }
 /* The parts of strata_watch_last_use(), strata_watch_free() and strata_watch_alloc() that need a checker. */
-void strata_watch_tell_last_use(strata_watch_t *watch, uint32_t lifetime, uint32_t stream);
-void strata_watch_tell_free(strata_watch_t *watch, const strata_trace_event_t *event, bool on_another);
-void strata_watch_tell_alloc(strata_watch_t *watch, const strata_trace_event_t *event, uint64_t address, uint64_t granted);
+void strata_watch_note_last_use(strata_watch_t *watch, uint32_t lifetime, uint32_t stream);
+void strata_watch_note_free(strata_watch_t *watch, const strata_trace_event_t *event, bool on_another);
+void strata_watch_note_alloc(strata_watch_t *watch, const strata_trace_event_t *event, uint64_t address, uint64_t granted);
 /* Call after a successful alloc, borrow or unborrow. */
 static inline void strata_watch_alloc(strata_watch_t *watch, const strata_trace_event_t *event, uint64_t address,
                                       uint64_t granted) {
-    if (watch->checker) strata_watch_tell_alloc(watch, event, address, granted);
+    if (watch->checker) strata_watch_note_alloc(watch, event, address, granted);
 }
 void strata_watch_borrow(strata_watch_t *watch, const strata_trace_event_t *event);
 void strata_watch_unborrow(strata_watch_t *watch, const strata_trace_event_t *event);
 /* Reports a stream's last use of a block. The stream is the owner's, the free's or a borrower's. */
 static inline void strata_watch_last_use(strata_watch_t *watch, uint32_t lifetime, uint32_t stream) {
-    if (watch->checker) strata_watch_tell_last_use(watch, lifetime, stream);
+    if (watch->checker) strata_watch_note_last_use(watch, lifetime, stream);
 }
 /* Call before the facade's free. `on_another` is true if the free's stream is not the owner's. */
 static inline void strata_watch_free(strata_watch_t *watch, const strata_trace_event_t *event, bool on_another) {
-    if (watch->checker) strata_watch_tell_free(watch, event, on_another);
+    if (watch->checker) strata_watch_note_free(watch, event, on_another);
 }
 /* Access `index` of the next kernel is to a lifetime. Report the kernel after its accesses. */
 strata_status_t strata_watch_access(strata_watch_t *watch, size_t index, uint32_t lifetime);

@@ -137,7 +137,7 @@ static double rounded(double value) {
 }
 
 static void fit_costs(const strata_measure_t *measure, strata_fitted_t *fitted) {
-    strata_fit_point_t points[STRATA_ROWS_MOST];
+    strata_fit_point_t points[STRATA_ROWS_MAX];
     for (size_t r = 0; r < RULES; r++) {
         size_t count = points_of(measure, rules[r].offset, &fitted->profile, points);
         if (count == 0 || (r > 0 && rules[r].offset == rules[r - 1].offset)) continue;

@@ -10,14 +10,14 @@
 /* Length of the work that runs beside a free. A free that takes half of it has waited for the work. */
 #define WORK_NS (UINT64_C(20) * 1000000)
 
-enum { HANDLES_MOST = 64 };
+enum { HANDLES_MAX = 64 };
 
 typedef strata_measure_t measure_t;
 
 static const uint64_t sizes[] = {4096, 64 << 10, MIB, 2 * MIB, 16 * MIB, 128 * MIB, 1024 * MIB};
 enum { SIZES = sizeof sizes / sizeof *sizes };
 /* Pinning takes half a second per GiB. */
-#define PINNED_MOST (128 * MIB)
+#define PINNED_MAX (128 * MIB)
 
 /* ---- samples and rows ---- */
 
@@ -31,7 +31,7 @@ static uint64_t now(const measure_t *m) { return m->device->clock->now(m->device
         uint64_t began_ = now(m);                                                                                                  \
         (m)->status = (call);                                                                                                      \
         uint64_t ended_ = now(m);                                                                                                  \
-        if (samples_->count < STRATA_REPEATS_MOST) samples_->values[samples_->count++] = ended_ - began_;                          \
+        if (samples_->count < STRATA_REPEATS_MAX) samples_->values[samples_->count++] = ended_ - began_;                           \
     } while (0)
 
 /* Makes a call that is not measured. */
@@ -50,7 +50,7 @@ static void end_row(measure_t *m, size_t index, strata_measured_row_t row) {
     strata_samples_t *samples = &m->group[index];
     size_t count = samples->count;
     samples->count = 0;
-    if (count == 0 || m->status != STRATA_OK || m->count == STRATA_ROWS_MOST) return;
+    if (count == 0 || m->status != STRATA_OK || m->count == STRATA_ROWS_MAX) return;
     qsort(samples->values, count, sizeof samples->values[0], by_value);
     row.samples = count;
     row.median = samples->values[count / 2];
@@ -89,7 +89,7 @@ static void measure_prefetch(measure_t *m, strata_handle_t stream) {
 }
 
 static void measure_pinned(measure_t *m) {
-    for (size_t i = 0; i < SIZES && sizes[i] <= m->budget && sizes[i] <= PINNED_MOST; i++) {
+    for (size_t i = 0; i < SIZES && sizes[i] <= m->budget && sizes[i] <= PINNED_MAX; i++) {
         for (uint64_t k = 0; goes_on(m, k); k++) {
             strata_address_t address = 0;
             TIME(m, 0, strata_device_host_alloc(m->device, STRATA_MEMORY_PINNED, sizes[i], 4096, 0, &address));
@@ -137,7 +137,7 @@ static void use_handles(measure_t *m, uint64_t size, uint64_t count) {
     uint64_t total = size * count;
     strata_device_t *device = m->device;
     strata_address_t range = 0;
-    strata_physical_t handles[HANDLES_MOST] = {0};
+    strata_physical_t handles[HANDLES_MAX] = {0};
     TIME(m, 0, strata_device_reserve(device, total, device->capabilities.granularity, &range));
     for (uint64_t i = 0; i < count; i++) {
         TIME(m, 1, strata_device_create(device, size, false, &handles[i]));
@@ -157,7 +157,7 @@ static void measure_handles(measure_t *m, uint64_t size, uint64_t count) {
 }
 
 static void measure_virtual(measure_t *m) {
-    static const uint64_t counts[] = {1, 8, HANDLES_MOST};
+    static const uint64_t counts[] = {1, 8, HANDLES_MAX};
     uint64_t unit = m->device->capabilities.granularity;
     for (size_t i = 0; i < SIZES; i++)
         for (size_t c = 0; c < sizeof counts / sizeof *counts && sizes[i] >= unit; c++) {

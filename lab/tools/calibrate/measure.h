@@ -5,7 +5,7 @@
 #include "platform/device.h"
 #include "trace/text/output.h"
 
-enum { STRATA_REPEATS_MOST = 1000, STRATA_ROWS_MOST = 512, STRATA_ROW_GROUP = 8 };
+enum { STRATA_REPEATS_MAX = 1000, STRATA_ROWS_MAX = 512, STRATA_ROW_GROUP = 8 };
 
 /* The samples of one call at one size, ns of the calling thread's clock. */
 typedef struct strata_measured_row {
@@ -18,14 +18,14 @@ typedef struct strata_measured_row {
 
 /* Samples of one row while it is measured. */
 typedef struct strata_samples {
-    uint64_t values[STRATA_REPEATS_MOST];
+    uint64_t values[STRATA_REPEATS_MAX];
     size_t count;
 } strata_samples_t;
 
 typedef struct strata_measure {
     strata_device_t *device;
-    uint64_t repeats; /* 1 to STRATA_REPEATS_MOST */
-    strata_measured_row_t rows[STRATA_ROWS_MOST];
+    uint64_t repeats; /* 1 to STRATA_REPEATS_MAX */
+    strata_measured_row_t rows[STRATA_ROWS_MAX];
     size_t count;
     uint64_t total_bytes; /* of the device */
     uint64_t budget; /* max bytes allocated for one row at a time: half of the free memory */

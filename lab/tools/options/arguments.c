@@ -20,7 +20,7 @@ static strata_argument_strategy_t *latest(strata_arguments_t *arguments) {
 static int add_strategy(const strata_taking_t *taking, strata_argument_strategy_t strategy) {
     strata_arguments_t *arguments = taking->into;
     if (arguments->strategy_count == STRATA_ARGUMENT_STRATEGIES)
-        return strata_wrong_usage(taking->self, "more than %d strategies", STRATA_ARGUMENT_STRATEGIES);
+        return strata_usage_error(taking->self, "more than %d strategies", STRATA_ARGUMENT_STRATEGIES);
     arguments->strategies[arguments->strategy_count++] = strategy;
     return STRATA_EXIT_DONE;
 }
@@ -36,7 +36,7 @@ static int add_presets(const strata_taking_t *taking) {
 
 static int take_strategy(const strata_taking_t *taking, const char *value) {
     bool all = strcmp(value, ALL_PRESETS) == 0, many = taking->option->often == STRATA_MANY;
-    if (all && !many) return strata_wrong_usage(taking->self, "takes one strategy; strata compare takes --strategy all");
+    if (all && !many) return strata_usage_error(taking->self, "takes one strategy; strata compare takes --strategy all");
     return all ? add_presets(taking) : add_strategy(taking, (strata_argument_strategy_t){.name = value});
 }
 
@@ -45,12 +45,12 @@ static int take_set(const strata_taking_t *taking, const char *value) {
     strata_argument_strategy_t *strategy = latest(arguments);
     const char **set = strategy ? strategy->set : arguments->set;
     size_t *count = strategy ? &strategy->set_count : &arguments->set_count;
-    if (!strchr(value, '=')) return strata_wrong_usage(taking->self, "--set %.80s: write PATH=VALUE", value);
+    if (!strchr(value, '=')) return strata_usage_error(taking->self, "--set %.80s: write PATH=VALUE", value);
     if (strategy && strategy->if_possible)
-        return strata_wrong_usage(
+        return strata_usage_error(
             taking->self, "--set %.80s follows --strategy all; write it before, to set all strategies that have the path", value);
     if (*count == STRATA_ARGUMENT_SETS)
-        return strata_wrong_usage(taking->self, "--set is given more than %d times", STRATA_ARGUMENT_SETS);
+        return strata_usage_error(taking->self, "--set is given more than %d times", STRATA_ARGUMENT_SETS);
     set[(*count)++] = value + strspn(value, " ");
     return STRATA_EXIT_DONE;
 }
@@ -58,12 +58,12 @@ static int take_set(const strata_taking_t *taking, const char *value) {
 static int take_label(const strata_taking_t *taking, const char *value) {
     strata_argument_strategy_t *strategy = latest(taking->into);
     if (!strategy)
-        return strata_wrong_usage(taking->self, "--label %.40s is before the first --strategy; write it after its strategy", value);
+        return strata_usage_error(taking->self, "--label %.40s is before the first --strategy; write it after its strategy", value);
     if (strategy->if_possible)
-        return strata_wrong_usage(taking->self, "--label %.40s follows --strategy all; name one strategy before it", value);
-    if (strategy->label) return strata_wrong_usage(taking->self, "%.80s has two labels", strategy->name);
+        return strata_usage_error(taking->self, "--label %.40s follows --strategy all; name one strategy before it", value);
+    if (strategy->label) return strata_usage_error(taking->self, "%.80s has two labels", strategy->name);
     if (!*value || strlen(value) >= STRATA_ARGUMENT_LABEL)
-        return strata_wrong_usage(taking->self, "a label must have 1 to %d characters", STRATA_ARGUMENT_LABEL - 1);
+        return strata_usage_error(taking->self, "a label must have 1 to %d characters", STRATA_ARGUMENT_LABEL - 1);
     strategy->label = value;
     return STRATA_EXIT_DONE;
 }
@@ -72,8 +72,8 @@ static int take_capacity(const strata_taking_t *taking, const char *value) {
     strata_arguments_t *arguments = taking->into;
     uint64_t bytes = 0;
     if (strata_parse_size(value, &bytes) != STRATA_OK)
-        return strata_wrong_usage(taking->self, "--capacity: %s", strata_last_error()->text);
-    if (bytes == 0) return strata_wrong_usage(taking->self, "--capacity is 0; write a size or unlimited");
+        return strata_usage_error(taking->self, "--capacity: %s", strata_last_error()->text);
+    if (bytes == 0) return strata_usage_error(taking->self, "--capacity is 0; write a size or unlimited");
     arguments->capacity = bytes;
     return STRATA_EXIT_DONE;
 }
@@ -82,9 +82,9 @@ static int take_lag(const strata_taking_t *taking, const char *value) {
     strata_arguments_t *arguments = taking->into;
     uint64_t ns = 0;
     if (strata_parse_time(value, &ns) != STRATA_OK)
-        return strata_wrong_usage(taking->self, "--gpu-lag: %s", strata_last_error()->text);
-    if (ns > STRATA_TRACE_TIME_MAX * 1000) return strata_wrong_usage(taking->self, "--gpu-lag %.40s is too long", value);
-    if (ns % 1000 != 0) return strata_wrong_usage(taking->self, "--gpu-lag %.40s: write whole microseconds", value);
+        return strata_usage_error(taking->self, "--gpu-lag: %s", strata_last_error()->text);
+    if (ns > STRATA_TRACE_TIME_MAX * 1000) return strata_usage_error(taking->self, "--gpu-lag %.40s is too long", value);
+    if (ns % 1000 != 0) return strata_usage_error(taking->self, "--gpu-lag %.40s: write whole microseconds", value);
     arguments->lag_ns = ns;
     return STRATA_EXIT_DONE;
 }
@@ -115,12 +115,12 @@ static int take_shard(const strata_taking_t *taking, const char *value) {
     const char *rest = "";
     if (strcmp(value, "auto") == 0) {
         if (!launcher_shard(arguments))
-            return strata_wrong_usage(taking->self, "--shard auto: no launcher has set its rank and size; write 0/4 to 3/4");
+            return strata_usage_error(taking->self, "--shard auto: no launcher has set its rank and size; write 0/4 to 3/4");
     } else if (!whole(value, '/', &arguments->shard, &rest) || !whole(rest + 1, '\0', &arguments->shards, &rest)) {
-        return strata_wrong_usage(taking->self, "--shard %.40s: write 0/4 to 3/4, or auto", value);
+        return strata_usage_error(taking->self, "--shard %.40s: write 0/4 to 3/4, or auto", value);
     }
     if (arguments->shard < arguments->shards) return STRATA_EXIT_DONE;
-    return strata_wrong_usage(taking->self, "--shard %u/%u: the first is 0/%u", arguments->shard, arguments->shards,
+    return strata_usage_error(taking->self, "--shard %u/%u: the first is 0/%u", arguments->shard, arguments->shards,
                               arguments->shards);
 }
 
@@ -130,7 +130,7 @@ static int take_at(const strata_taking_t *taking, const char *value) {
     uint32_t row = 0;
     arguments->at_end = strcmp(value, "end") == 0;
     if (!arguments->at_end && strcmp(value, "peak") != 0 && (!whole(value, '\0', &row, &rest) || row == 0))
-        return strata_wrong_usage(taking->self, "--at %.40s: write the number of a row from 1, peak or end", value);
+        return strata_usage_error(taking->self, "--at %.40s: write the number of a row from 1, peak or end", value);
     arguments->at = row;
     return STRATA_EXIT_DONE;
 }
@@ -157,7 +157,7 @@ static int take_draw(const strata_taking_t *taking, const char *value) {
         value = NULL;
     }
     if (!value) return STRATA_EXIT_DONE;
-    return strata_wrong_usage(taking->self, "--draw=%.40s: write all, fragmented or largest, or --draw alone", value);
+    return strata_usage_error(taking->self, "--draw=%.40s: write all, fragmented or largest, or --draw alone", value);
 }
 
 /* ---- the rows ---- */
@@ -201,7 +201,7 @@ static int take_draw(const strata_taking_t *taking, const char *value) {
          "continues after an invalid trace, which is reported, left out and listed in the JSON; the exit status is 1")
 #define JOBS                                                                                                                       \
     {                                                                                                                              \
-        "--jobs", "N", STRATA_ONCE, strata_take_number, offsetof(strata_arguments_t, jobs), 1, STRATA_JOBS_MOST,                   \
+        "--jobs", "N", STRATA_ONCE, strata_take_number, offsetof(strata_arguments_t, jobs), 1, STRATA_JOBS_MAX,                    \
             "strategies replayed at once, on simulated devices (number of processors); this only affects host time, which is "     \
             "most exact with 1"                                                                                                    \
     }
@@ -292,20 +292,20 @@ const strata_option_t strata_export_options[] = {
 
 /* Refuses arguments that do not fit a replay of one trace at one row. */
 static int check_stats(const strata_command_t *self, const strata_arguments_t *arguments) {
-    if (arguments->trace_count != 1) return strata_wrong_usage(self, "takes one trace");
+    if (arguments->trace_count != 1) return strata_usage_error(self, "takes one trace");
     if (arguments->json && arguments->prometheus)
-        return strata_wrong_usage(self, "--json and --prometheus exclude each other; write one");
+        return strata_usage_error(self, "--json and --prometheus exclude each other; write one");
     if (arguments->blocks && arguments->prometheus)
-        return strata_wrong_usage(self, "--prometheus cannot print blocks; write --json --blocks");
+        return strata_usage_error(self, "--prometheus cannot print blocks; write --json --blocks");
     return STRATA_EXIT_DONE;
 }
 
 static int check_compare(const strata_command_t *self, const strata_arguments_t *arguments) {
     const char *json = arguments->json, *report = arguments->report;
     if (report && strcmp(report, "-") == 0)
-        return strata_wrong_usage(self, "a page cannot go to standard output; write a file name instead of -");
+        return strata_usage_error(self, "a page cannot go to standard output; write a file name instead of -");
     if (!arguments->draw || !json || strcmp(json, "-") != 0) return STRATA_EXIT_DONE;
-    return strata_wrong_usage(self, "--json - and --draw both write to standard output; write --json FILE");
+    return strata_usage_error(self, "--json - and --draw both write to standard output; write --json FILE");
 }
 
 /* ---- traces ---- */
@@ -358,12 +358,12 @@ static bool is_strategy(const char *word) {
 static int check_traces(const strata_command_t *self, const strata_arguments_t *arguments) {
     for (size_t i = 0; i < arguments->given_count; i++)
         if (is_strategy(arguments->given[i]))
-            return strata_wrong_usage(self, "%.200s is a strategy, not a trace; write --strategy %.200s", arguments->given[i],
+            return strata_usage_error(self, "%.200s is a strategy, not a trace; write --strategy %.200s", arguments->given[i],
                                       arguments->given[i]);
     for (size_t i = 0; i < arguments->given_count; i++)
         for (size_t k = 0; k < i; k++)
             if (strcmp(arguments->given[i], arguments->given[k]) == 0)
-                return strata_wrong_usage(self, "%.200s is given twice", arguments->given[i]);
+                return strata_usage_error(self, "%.200s is given twice", arguments->given[i]);
     return STRATA_EXIT_DONE;
 }
 
@@ -379,12 +379,12 @@ static void fill_report(strata_arguments_t *arguments) {
 int strata_arguments_read(const strata_command_t *self, int argc, char **argv, strata_arguments_t *arguments) {
     int words = 0;
     *arguments = (strata_arguments_t){
-        .lag_ns = STRATA_ARGUMENT_LAG_NS, .repeat = 3, .jobs = strata_processors(STRATA_JOBS_MOST), .shards = 1, .given = argv};
+        .lag_ns = STRATA_ARGUMENT_LAG_NS, .repeat = 3, .jobs = strata_processors(STRATA_JOBS_MAX), .shards = 1, .given = argv};
     if (self->options == strata_report_options) arguments->repeat = 1;
     int status = strata_options_read(self, arguments, argc, argv, &words);
     if (status != STRATA_EXIT_DONE) return status;
     arguments->given_count = (size_t)words;
-    if (arguments->given_count == 0) return strata_wrong_usage(self, "no trace; write a .csv or .csv.gz file after the options");
+    if (arguments->given_count == 0) return strata_usage_error(self, "no trace; write a .csv or .csv.gz file after the options");
     arguments->trace_count = count_shard(arguments);
     if (self->options == strata_report_options) fill_report(arguments);
     status = self->options == strata_stats_options ? check_stats(self, arguments) : check_compare(self, arguments);

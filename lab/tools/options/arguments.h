@@ -8,7 +8,7 @@
 
 #include "lab/tools/options/options.h"
 
-enum { STRATA_ARGUMENT_STRATEGIES = 32, STRATA_ARGUMENT_SETS = 64, STRATA_ARGUMENT_LABEL = 64, STRATA_JOBS_MOST = 32 };
+enum { STRATA_ARGUMENT_STRATEGIES = 32, STRATA_ARGUMENT_SETS = 64, STRATA_ARGUMENT_LABEL = 64, STRATA_JOBS_MAX = 32 };
 #define STRATA_ARGUMENT_LAG_NS UINT64_C(5000000) /* the default of --gpu-lag */
 
 typedef struct strata_argument_strategy {
@@ -53,7 +53,7 @@ typedef struct strata_arguments {
 extern const strata_option_t strata_compare_options[], strata_replay_options[], strata_report_options[], strata_stats_options[],
     strata_export_options[];
 
-/* Returns STRATA_EXIT_DONE, or STRATA_EXIT_WRONG after printing the reason. Moves the traces to the front of argv. */
+/* Returns STRATA_EXIT_DONE, or STRATA_EXIT_USAGE after printing the reason. Moves the traces to the front of argv. */
 int strata_arguments_read(const strata_command_t *self, int argc, char **argv, strata_arguments_t *arguments);
 
 /* Returns the path of a trace of this shard. */

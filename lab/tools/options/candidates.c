@@ -21,7 +21,7 @@ typedef struct loaded {
 
 typedef struct memory {
     loaded_t loaded[STRATA_ARGUMENT_STRATEGIES];
-    strata_contender_t contenders[STRATA_ARGUMENT_STRATEGIES];
+    strata_candidate_t candidates[STRATA_ARGUMENT_STRATEGIES];
     const char *given[STRATA_ARGUMENT_STRATEGIES];
     char *environment; /* a copy of STRATA_SET, cut at its commas */
     const char *common[2 * STRATA_ARGUMENT_SETS]; /* from the environment, then from --set before the first strategy */
@@ -170,16 +170,16 @@ static strata_status_t choose_target(const strata_arguments_t *arguments, strata
     return strata_target_parse("sim:h100", target);
 }
 
-static strata_status_t make_contenders(memory_t *memory, const strata_arguments_t *arguments) {
+static strata_status_t make_candidates(memory_t *memory, const strata_arguments_t *arguments) {
     for (size_t i = 0; i < arguments->strategy_count; i++) {
         loaded_t *loaded = &memory->loaded[i];
-        strata_contender_t *contender = &memory->contenders[i];
+        strata_candidate_t *candidate = &memory->candidates[i];
         memory->given[i] = arguments->strategies[i].name;
-        *contender = (strata_contender_t){.label = loaded->label,
+        *candidate = (strata_candidate_t){.label = loaded->label,
                                           .strategy = loaded->strategy,
                                           .options = {.set = loaded->set, .count = loaded->set_count},
                                           .target = {.capacity = arguments->capacity, .host_jitter = arguments->host_jitter}};
-        strata_status_t status = choose_target(arguments, loaded->strategy, &contender->target);
+        strata_status_t status = choose_target(arguments, loaded->strategy, &candidate->target);
         if (status != STRATA_OK) return status;
     }
     return STRATA_OK;
@@ -188,7 +188,7 @@ static strata_status_t make_contenders(memory_t *memory, const strata_arguments_
 /* ---- presets that the device can run ------------------------------------------------------------------------------------ */
 
 /* Serves one small block on one device. Fails with E_NO_MEMORY if the strategy preallocates more than the device has. */
-static strata_status_t try_to_run(const strata_contender_t *contender) {
+static strata_status_t try_to_run(const strata_candidate_t *candidate) {
     char path[] = "", *tags[] = {path}, *stacks[] = {path};
     strata_trace_stream_t stream = {.number = 0};
     strata_trace_event_t events[] = {{.value = 256, .op = STRATA_TRACE_alloc, .pool = STRATA_TRACE_NO_POOL},
@@ -206,34 +206,34 @@ static strata_status_t try_to_run(const strata_contender_t *contender) {
                             .devices = 1,
                             .places = 1u << STRATA_PLACE_GPU,
                             .peak_requested = 256};
-    strata_run_options_t options = {.target = contender->target};
+    strata_run_options_t options = {.target = candidate->target};
     strata_run_result_t *result = strata_host_new(1, sizeof *result);
     if (!result) return STRATA_E_HOST_MEMORY;
-    strata_status_t status = strata_run(&trace, contender->strategy, &options, result);
+    strata_status_t status = strata_run(&trace, candidate->strategy, &options, result);
     if (status == STRATA_OK && result->figures.failed_operations > result->figures.oom_count)
         status = strata_fail(STRATA_E_UNSUPPORTED, 0, "%s", result->first_failure);
     strata_host_delete(result);
     return status;
 }
 
-static void move_contender(memory_t *memory, size_t from, size_t to) {
+static void move_candidate(memory_t *memory, size_t from, size_t to) {
     if (from == to) return;
-    strata_figure_options_t options = memory->contenders[from].options;
+    strata_figure_options_t options = memory->candidates[from].options;
     memory->loaded[to] = memory->loaded[from];
     memory->given[to] = memory->given[from];
-    memory->contenders[to] = memory->contenders[from];
-    memory->contenders[to].label = memory->loaded[to].label;
-    memory->contenders[to].options = (strata_figure_options_t){.set = memory->loaded[to].set, .count = options.count};
+    memory->candidates[to] = memory->candidates[from];
+    memory->candidates[to].label = memory->loaded[to].label;
+    memory->candidates[to].options = (strata_figure_options_t){.set = memory->loaded[to].set, .count = options.count};
     memory->loaded[from].strategy = NULL;
 }
 
 static strata_status_t leave_out(memory_t *memory, const strata_arguments_t *arguments, size_t *count) {
     size_t kept = 0;
     for (size_t i = 0; i < *count; i++) {
-        strata_status_t status = arguments->strategies[i].if_possible ? try_to_run(&memory->contenders[i]) : STRATA_OK;
+        strata_status_t status = arguments->strategies[i].if_possible ? try_to_run(&memory->candidates[i]) : STRATA_OK;
         if (status == STRATA_E_HOST_MEMORY) return status;
         if (status == STRATA_OK) {
-            move_contender(memory, i, kept++);
+            move_candidate(memory, i, kept++);
             continue;
         }
         fprintf(stderr, "strata: --strategy all: %s is left out: %s\n", memory->given[i], strata_last_error()->text);
@@ -245,24 +245,24 @@ static strata_status_t leave_out(memory_t *memory, const strata_arguments_t *arg
     return strata_fail(STRATA_E_UNSUPPORTED, 0, "--strategy all: the device cannot run any preset; the reasons are above");
 }
 
-strata_status_t strata_contenders_load(const strata_arguments_t *arguments, strata_contenders_t *contenders) {
+strata_status_t strata_candidates_load(const strata_arguments_t *arguments, strata_candidates_t *candidates) {
     memory_t *memory = strata_host_new(1, sizeof *memory);
     if (!memory) return STRATA_E_HOST_MEMORY;
-    *contenders = (strata_contenders_t){
-        .all = memory->contenders, .given = memory->given, .count = arguments->strategy_count, .memory = memory};
+    *candidates = (strata_candidates_t){
+        .all = memory->candidates, .given = memory->given, .count = arguments->strategy_count, .memory = memory};
     strata_status_t status = load_all(memory, arguments);
     if (status == STRATA_OK) status = label_all(memory, arguments);
-    if (status == STRATA_OK) status = make_contenders(memory, arguments);
-    if (status == STRATA_OK) status = leave_out(memory, arguments, &contenders->count);
-    if (status != STRATA_OK) strata_contenders_delete(contenders);
+    if (status == STRATA_OK) status = make_candidates(memory, arguments);
+    if (status == STRATA_OK) status = leave_out(memory, arguments, &candidates->count);
+    if (status != STRATA_OK) strata_candidates_delete(candidates);
     return status;
 }
 
-void strata_contenders_delete(strata_contenders_t *contenders) {
-    memory_t *memory = contenders->memory;
+void strata_candidates_delete(strata_candidates_t *candidates) {
+    memory_t *memory = candidates->memory;
     if (!memory) return;
-    for (size_t i = 0; i < contenders->count; i++) strata_strategy_delete(memory->loaded[i].strategy);
+    for (size_t i = 0; i < candidates->count; i++) strata_strategy_delete(memory->loaded[i].strategy);
     strata_host_delete(memory->environment);
     strata_host_delete(memory);
-    *contenders = (strata_contenders_t){0};
+    *candidates = (strata_candidates_t){0};
 }

@@ -10,7 +10,7 @@
 enum {
     STRATA_EXIT_DONE = 0,
     STRATA_EXIT_FAILED = 1, /* a failure that is not the caller's fault */
-    STRATA_EXIT_WRONG = 2 /* wrong usage, strategy or trace */
+    STRATA_EXIT_USAGE = 2 /* wrong usage, strategy or trace */
 };
 
 typedef struct strata_command strata_command_t;
@@ -33,19 +33,19 @@ extern const strata_command_t strata_command_compare, strata_command_replay, str
 
 /* Returns NULL if there is no such command. */
 const strata_command_t *strata_command_find(const char *name);
-/* Reports an unknown command and the nearest name. Returns STRATA_EXIT_WRONG. */
+/* Reports an unknown command and the nearest name. Returns STRATA_EXIT_USAGE. */
 int strata_command_unknown(const char *name);
 /* Prints all commands, one line each. */
 void strata_commands_print(FILE *out);
 /* Prints the purpose of a command, its usage, its options and an example. */
 void strata_command_print(const strata_command_t *command, FILE *out);
 
-/* Prints the error in the arguments and its remedy. Returns STRATA_EXIT_WRONG. */
-int strata_wrong_usage(const strata_command_t *self, const char *format, ...) STRATA_PRINTF(2, 3);
+/* Prints the error in the arguments and its remedy. Returns STRATA_EXIT_USAGE. */
+int strata_usage_error(const strata_command_t *self, const char *format, ...) STRATA_PRINTF(2, 3);
 /* Prints the thread's last error. Returns the matching exit status. */
-int strata_tell_failure(void);
+int strata_print_failure(void);
 /* Call after writing. If output was lost, prints the reason and returns STRATA_EXIT_FAILED. That is never the
  * caller's fault. */
-int strata_tell_written(strata_status_t status);
+int strata_check_written(strata_status_t status);
 
 #endif

@@ -19,7 +19,7 @@ int strata_take_flag(const strata_taking_t *taking, const char *none) {
 }
 
 int strata_take_text(const strata_taking_t *taking, const char *value) {
-    if (!*value) return strata_wrong_usage(taking->self, "%s needs %s", taking->option->name, taking->option->value);
+    if (!*value) return strata_usage_error(taking->self, "%s needs %s", taking->option->name, taking->option->value);
     *(const char **)kept_at(taking) = value;
     return STRATA_EXIT_DONE;
 }
@@ -36,7 +36,7 @@ int strata_take_number(const strata_taking_t *taking, const char *value) {
     bool digits = *value && strspn(value, "0123456789") == strlen(value);
     uint64_t number = digits ? strtoull(value, NULL, 10) : UINT64_MAX;
     if (number < option->low || number > option->high)
-        return strata_wrong_usage(taking->self, "%s %.40s: write a number from %" PRIu64 " to %" PRIu64, option->name, value,
+        return strata_usage_error(taking->self, "%s %.40s: write a number from %" PRIu64 " to %" PRIu64, option->name, value,
                                   option->low, option->high);
     *(uint64_t *)kept_at(taking) = number;
     return STRATA_EXIT_DONE;
@@ -61,7 +61,7 @@ static int unknown_option(const strata_command_t *self, const char *argument) {
     size_t count = 0;
     while (self->options && self->options[count].name) count++;
     const char *near = strata_nearest_word(argument, count, option_word, self);
-    return strata_wrong_usage(self, "unknown option %.60s%s%s", argument, near ? "; did you mean " : "", near ? near : "");
+    return strata_usage_error(self, "unknown option %.60s%s%s", argument, near ? "; did you mean " : "", near ? near : "");
 }
 
 /* ---- reading ---- */
@@ -78,7 +78,7 @@ static int take(reading_t *reading, const strata_option_t *option, const char *v
     uint64_t bit = UINT64_C(1) << (option - reading->self->options);
     bool many = option->often == STRATA_MANY || option->often == STRATA_NEEDED_MANY;
     if ((reading->seen & bit) && !many && wants_value(option))
-        return strata_wrong_usage(reading->self, "%s is given twice; write it once", option->name);
+        return strata_usage_error(reading->self, "%s is given twice; write it once", option->name);
     reading->seen |= bit;
     return option->take(&(strata_taking_t){.self = reading->self, .option = option, .into = reading->into}, value);
 }
@@ -89,18 +89,18 @@ static int take_at(reading_t *reading, int *at) {
     const strata_command_t *self = reading->self;
     const strata_option_t *option = find_option(self, reading->argv[*at], &value);
     if (!option) return unknown_option(self, reading->argv[*at]);
-    if (!option->value && value) return strata_wrong_usage(self, "%s takes no value", option->name);
+    if (!option->value && value) return strata_usage_error(self, "%s takes no value", option->name);
     if (!wants_value(option)) return take(reading, option, value);
     if (!value && *at + 1 < reading->argc) {
         const char *next = reading->argv[*at + 1], *of_next;
         /* The value was left out. Otherwise "--json --device" would write a file "--device". */
         if (find_option(self, next, &of_next))
-            return strata_wrong_usage(self, "%s has no value, because %s follows; write %s %s, or %s=%s if that is the value",
+            return strata_usage_error(self, "%s has no value, because %s follows; write %s %s, or %s=%s if that is the value",
                                       option->name, next, option->name, option->value, option->name, next);
         value = reading->argv[++*at];
     }
     return value ? take(reading, option, value)
-                 : strata_wrong_usage(self, "%s needs a value: %s %s", option->name, option->name, option->value);
+                 : strata_usage_error(self, "%s needs a value: %s %s", option->name, option->name, option->value);
 }
 
 static int check_needed(const reading_t *reading) {
@@ -108,7 +108,7 @@ static int check_needed(const reading_t *reading) {
     for (size_t i = 0; options && options[i].name; i++) {
         if (options[i].often != STRATA_NEEDED && options[i].often != STRATA_NEEDED_MANY) continue;
         if (!(reading->seen & UINT64_C(1) << i))
-            return strata_wrong_usage(reading->self, "%s is missing; write %s %s", options[i].name, options[i].name,
+            return strata_usage_error(reading->self, "%s is missing; write %s %s", options[i].name, options[i].name,
                                       options[i].value);
     }
     return STRATA_EXIT_DONE;
@@ -123,7 +123,7 @@ int strata_options_read(const strata_command_t *self, void *into, int argc, char
     for (int i = 0; i < argc; i++) {
         if (only_words || is_word(argv[i])) {
             if (!*argv[i] && !self->may_be_empty)
-                return strata_wrong_usage(self, "an argument is empty; write a name, or leave it out");
+                return strata_usage_error(self, "an argument is empty; write a name, or leave it out");
             argv[(*words)++] = argv[i];
         } else if (strcmp(argv[i], "--") == 0) {
             only_words = true;

@@ -20,7 +20,7 @@ typedef struct strata_taking {
     void *into; /* the command's arguments */
 } strata_taking_t;
 
-/* Takes one occurrence. Returns STRATA_EXIT_DONE, or the result of strata_wrong_usage(). `value` is NULL if none is given. */
+/* Takes one occurrence. Returns STRATA_EXIT_DONE, or the result of strata_usage_error(). `value` is NULL if none is given. */
 typedef int (*strata_take_fn)(const strata_taking_t *taking, const char *value);
 
 typedef struct strata_option {
@@ -44,7 +44,7 @@ int strata_take_number(const strata_taking_t *taking, const char *value); /* a u
 uint64_t strata_processors(uint64_t most);
 
 /* Takes the options of `argv` and moves the other words, *words of them, to its front. "--" ends the options.
- * A value follows "=" or is the next argument. Returns STRATA_EXIT_DONE, or STRATA_EXIT_WRONG after printing
+ * A value follows "=" or is the next argument. Returns STRATA_EXIT_DONE, or STRATA_EXIT_USAGE after printing
  * the reason. */
 int strata_options_read(const strata_command_t *self, void *into, int argc, char **argv, int *words);
 /* Returns true if -h or --help is among the arguments and is not the value of an option. */

@@ -27,15 +27,15 @@ static strata_status_t may_replace(const char *path) {
     return strata_fail(STRATA_E_INVALID, 0, "%s exists and is not JSON; write another name, or remove it first", path);
 }
 
-strata_status_t strata_plan_json_write(const char *path, const strata_plan_told_t *told, const strata_plan_table_t *t,
+strata_status_t strata_plan_json_write(const char *path, const strata_plan_summary_t *summary, const strata_plan_table_t *t,
                                        const uint64_t *offsets) {
     strata_output_t *out = NULL;
     strata_status_t status = may_replace(path);
     if (status == STRATA_OK) status = strata_output_open(path, &out);
     if (status != STRATA_OK) return status;
-    const strata_plan_result_t *r = &told->result;
-    (void)strata_output_print(out, "{\"planner\":\"%s\",\"buffers\":%zu,\"peak_bytes\":", told->planner, t->count);
-    if (told->no_plan) (void)strata_output_print(out, "null");
+    const strata_plan_result_t *r = &summary->result;
+    (void)strata_output_print(out, "{\"planner\":\"%s\",\"buffers\":%zu,\"peak_bytes\":", summary->planner, t->count);
+    if (summary->no_plan) (void)strata_output_print(out, "null");
     else (void)strata_output_print(out, "%llu", (unsigned long long)r->peak);
     (void)strata_output_print(out, ",\"lower_bound_bytes\":%llu", (unsigned long long)r->lower_bound);
     (void)strata_output_print(out, ",\"proved\":%s,\"seconds\":%.6f", r->proved ? "true" : "false", (double)r->time_ns / 1e9);

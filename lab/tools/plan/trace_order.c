@@ -4,7 +4,7 @@
 
 #include "platform/host/host_memory.h"
 
-enum { STREAMS_MOST = 64, SEEN_MOST = 1 << 26 };
+enum { STREAMS_MAX = 64, SEEN_MAX = 1 << 26 };
 
 /* Clocks are rows, counted from 1: clock[s][t] is the last row of stream t that is ordered before stream s. */
 typedef struct ordering {
@@ -55,7 +55,7 @@ static void go_through(const ordering_t *x) {
 strata_status_t strata_trace_order_make(strata_trace_order_t *order, const strata_trace_t *trace) {
     uint32_t streams = trace->stream_count;
     *order = (strata_trace_order_t){0};
-    if (streams == 0 || streams > STREAMS_MOST || (uint64_t)trace->lifetimes * streams > SEEN_MOST) return STRATA_OK;
+    if (streams == 0 || streams > STREAMS_MAX || (uint64_t)trace->lifetimes * streams > SEEN_MAX) return STRATA_OK;
     ordering_t x = {.order = order, .trace = trace, .streams = streams};
     x.clock = strata_host_new(((size_t)streams + 1) * streams, sizeof *x.clock);
     order->seen = strata_host_new((size_t)trace->lifetimes * streams + 1, sizeof *order->seen);

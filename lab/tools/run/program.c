@@ -12,7 +12,7 @@
 
 #include "platform/host/file.h"
 
-enum { MOST_HEADERS = 4096, NAME_ROOM = 64, MOST_NEEDED = 4096 };
+enum { MAX_HEADERS = 4096, NAME_ROOM = 64, MAX_NEEDED = 4096 };
 
 bool strata_program_find(const char *name, char *path, size_t capacity) {
     if (strchr(name, '/')) return (size_t)snprintf(path, capacity, "%s", name) < capacity && access(path, X_OK) == 0;
@@ -48,8 +48,8 @@ typedef struct elf {
 static bool read_header(elf_t *elf) {
     return read_at(elf->file, &elf->header, sizeof elf->header, 0) && memcmp(elf->header.e_ident, ELFMAG, SELFMAG) == 0 &&
            elf->header.e_ident[EI_CLASS] == ELFCLASS64 && elf->header.e_ident[EI_DATA] == ELFDATA2LSB &&
-           elf->header.e_phentsize == sizeof(Elf64_Phdr) && elf->header.e_phnum <= MOST_HEADERS &&
-           elf->header.e_shnum <= MOST_HEADERS;
+           elf->header.e_phentsize == sizeof(Elf64_Phdr) && elf->header.e_phnum <= MAX_HEADERS &&
+           elf->header.e_shnum <= MAX_HEADERS;
 }
 
 static void read_segments(elf_t *elf) {
@@ -63,7 +63,7 @@ static void read_segments(elf_t *elf) {
 static void read_needed(elf_t *elf, const Elf64_Shdr *dynamic, uint64_t texts) {
     Elf64_Dyn entry;
     char name[NAME_ROOM];
-    for (uint64_t i = 0; i < dynamic->sh_size / sizeof entry && i < MOST_NEEDED; i++) {
+    for (uint64_t i = 0; i < dynamic->sh_size / sizeof entry && i < MAX_NEEDED; i++) {
         if (!read_at(elf->file, &entry, sizeof entry, dynamic->sh_offset + i * sizeof entry) || entry.d_tag == DT_NULL) return;
         if (entry.d_tag != DT_NEEDED) continue;
         read_name(elf->file, name, texts, entry.d_un.d_val);

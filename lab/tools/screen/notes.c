@@ -7,7 +7,7 @@
 #include "lab/replay/timeline/names.h"
 #include "platform/text/printable.h"
 
-void strata_notes_tell(const char *path, const char *format, const strata_trace_notes_t *notes) {
+void strata_notes_print(const char *path, const char *format, const strata_trace_notes_t *notes) {
     const struct {
         uint64_t count;
         const char *meaning;
@@ -20,7 +20,7 @@ void strata_notes_tell(const char *path, const char *format, const strata_trace_
         if (all[i].count) fprintf(stderr, "strata: %s (%s): %" PRIu64 " %s\n", path, format, all[i].count, all[i].meaning);
 }
 
-void strata_unmatched_tell(const char *label, const strata_strategy_t *strategy, const strata_trace_t *trace) {
+void strata_unmatched_print(const char *label, const strata_strategy_t *strategy, const strata_trace_t *trace) {
     const char *key;
     uint32_t at = 0;
     bool named = false;

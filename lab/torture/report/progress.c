@@ -3,13 +3,13 @@
 #include <string.h>
 #include <time.h>
 
-#include "lab/torture/isolated.h"
 #include "lab/torture/campaign.h"
+#include "lab/torture/isolated.h"
 #include "lab/torture/report/print.h"
 #include "lab/torture/report/shrink.h"
 #include "platform/host/host_memory.h"
 
-enum { ATTEMPTS = 3000, TRIES_AT_ONCE = 10, MOST_SECONDS = 90 };
+enum { ATTEMPTS = 3000, TRIES_AT_ONCE = 10, MAX_SECONDS = 90 };
 
 typedef struct telling {
     const torture_strategy_t *strategy;
@@ -31,7 +31,7 @@ static void attempt_once(telling_t *t, const torture_program_t *program, torture
         torture_play(program, t->strategy->strategy, t->strategy->may_refuse, t->mode, verdict);
         return;
     }
-    t->status = torture_play_apart(program, t->strategy->strategy, t->strategy->may_refuse, t->mode, t->shared);
+    t->status = torture_play_isolated(program, t->strategy->strategy, t->strategy->may_refuse, t->mode, t->shared);
     if (t->status == STRATA_OK) *verdict = *t->shared;
     else *verdict = (torture_verdict_t){.fault = TORTURE_FAULT_HOST};
 }
@@ -68,16 +68,16 @@ typedef struct work {
 
 static strata_status_t make_small(const torture_campaign_t *campaign, const torture_failure_t *failure, bool apart, work_t *work) {
     const torture_strategy_t *strategy = &campaign->strategies->all[failure->run.strategy];
-    work->telling = (telling_t){.strategy = strategy, .fault = &failure->verdict, .until = seconds() + MOST_SECONDS};
+    work->telling = (telling_t){.strategy = strategy, .fault = &failure->verdict, .until = seconds() + MAX_SECONDS};
     if (apart) work->telling.shared = torture_shared_new(sizeof *work->telling.shared);
     if (apart && !work->telling.shared) return STRATA_E_HOST_MEMORY;
     bool drawn = torture_campaign_draw(campaign, failure->run.number, &work->program) &&
-                 torture_law(&work->program, strategy->dialect);
+                 torture_make_well_formed(&work->program, strategy->dialect);
     if (!drawn) return STRATA_E_HOST_MEMORY;
     work->again = find_mode(&work->telling, &work->program, failure->run.mode, &work->verdict);
     if (work->again)
         work->attempts = torture_shrink(&work->program, strategy->dialect, &failure->verdict, attempt, &work->telling, ATTEMPTS);
-    work->telling.until = seconds() + MOST_SECONDS;
+    work->telling.until = seconds() + MAX_SECONDS;
     if (work->again) attempt(&work->telling, &work->program, &work->verdict);
     torture_shared_delete(work->telling.shared, sizeof *work->telling.shared);
     return work->telling.status;
@@ -98,7 +98,8 @@ static void print_failure(FILE *out, const torture_campaign_t *campaign, const t
     torture_print(out, &work->program, &page);
 }
 
-strata_status_t torture_tell(FILE *out, const torture_campaign_t *campaign, const torture_failure_t *failure, bool apart) {
+strata_status_t torture_print_progress(FILE *out, const torture_campaign_t *campaign, const torture_failure_t *failure,
+                                       bool apart) {
     work_t *work = strata_host_new(1, sizeof *work);
     strata_status_t status = work ? make_small(campaign, failure, apart, work) : STRATA_E_HOST_MEMORY;
     if (status == STRATA_OK) print_failure(out, campaign, failure, work);

@@ -18,12 +18,12 @@ typedef struct shrinking {
 
 /* ---- weights ---- */
 
-static uint64_t weight_of_op(const torture_op_t *op, const torture_duty_t *duty) {
+static uint64_t weight_of_op(const torture_op_t *op, const torture_needs_t *needs) {
     uint64_t weight = 10000 + op->count * 20u + op->thread * 5u;
     weight += (op->flags != 0) * 10u + (op->alignment != 0) * 10u + (op->tag != NULL) * 5u;
     weight += op->by_pointer * 5u + op->refused * 5u + (op->how != 0) * 3u;
-    weight += (uint64_t)__builtin_popcount(duty->waits | duty->owner_waits) * 2 +
-              (uint64_t)__builtin_popcount(duty->syncs | duty->borrows);
+    weight += (uint64_t)__builtin_popcount(needs->waits | needs->owner_waits) * 2 +
+              (uint64_t)__builtin_popcount(needs->syncs | needs->borrows);
     for (uint64_t size = op->size; size; size >>= 1) weight++;
     for (uint32_t us = op->us; us; us >>= 1) weight++;
     return weight + op->stream;
@@ -31,7 +31,7 @@ static uint64_t weight_of_op(const torture_op_t *op, const torture_duty_t *duty)
 
 static uint64_t weight_of(const torture_program_t *program) {
     uint64_t weight = program->threads * 100u + program->devices * 100u + (program->capacity ? 100u : 0);
-    for (uint32_t i = 0; i < program->count; i++) weight += weight_of_op(&program->ops[i], &program->duties[i]);
+    for (uint32_t i = 0; i < program->count; i++) weight += weight_of_op(&program->ops[i], &program->all_needs[i]);
     return weight;
 }
 
@@ -39,7 +39,7 @@ static void begin(shrinking_t *s) { s->failed |= !torture_program_copy(&s->candi
 
 /* The candidate replaces the program if it is well-formed, smaller, and shows the same fault. */
 static bool accept(shrinking_t *s) {
-    s->failed |= !torture_law(&s->candidate, s->dialect);
+    s->failed |= !torture_make_well_formed(&s->candidate, s->dialect);
     if (s->failed || s->attempts == s->budget || weight_of(&s->candidate) >= weight_of(s->program)) return false;
     s->attempts++;
     s->attempt(s->context, &s->candidate, &s->verdict);
@@ -228,7 +228,7 @@ uint32_t torture_shrink(torture_program_t *program, torture_dialect_t dialect, c
         some |= simplify_operations(&s);
     }
     number_blocks(program);
-    (void)torture_law(program, dialect);
+    (void)torture_make_well_formed(program, dialect);
     torture_program_delete(&s.candidate);
     return s.attempts;
 }

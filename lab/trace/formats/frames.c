@@ -6,7 +6,7 @@
 #include "platform/arithmetic.h"
 #include "platform/host/host_memory.h"
 
-enum { TEXT_BYTES = 256, FRAMES_MOST = 512 /* per stack; outer frames are ignored */ };
+enum { TEXT_BYTES = 256, FRAMES_MAX = 512 /* per stack; outer frames are ignored */ };
 
 typedef strata_pickle_value_t value_t;
 
@@ -162,7 +162,7 @@ static void put_tag(const strata_frames_t *self, const sequence_t *sequence, cha
 
 /* Selects the frames that fit. User frames take precedence, then Python frames; among equals, inner frames. */
 static void put_stack(const strata_frames_t *self, const sequence_t *sequence, char *text) {
-    bool kept[FRAMES_MOST] = {false};
+    bool kept[FRAMES_MAX] = {false};
     char one[TEXT_BYTES];
     size_t used = 0, length = 0;
     for (int rank = RANKS - 1; rank >= 0; rank--) {
@@ -226,8 +226,8 @@ static strata_status_t add_sequence(strata_frames_t *self, uint64_t key, const u
 }
 
 static strata_status_t sequence_number(strata_frames_t *self, const value_t *list, uint32_t *number) {
-    uint32_t numbers[FRAMES_MOST];
-    uint32_t count = (uint32_t)strata_min(strata_pickle_count(list), FRAMES_MOST);
+    uint32_t numbers[FRAMES_MAX];
+    uint32_t count = (uint32_t)strata_min(strata_pickle_count(list), FRAMES_MAX);
     for (uint32_t i = 0; i < count; i++) {
         strata_status_t status = item_number(self, &list->items->all[i], &numbers[i]);
         if (status != STRATA_OK) return status;

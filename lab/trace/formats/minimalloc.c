@@ -52,21 +52,21 @@ static strata_status_t read_header(plan_t *plan) {
         int field = which(plan->lines.fields[i], &inclusive);
         if (field == FIELDS) continue;
         if (plan->at[field] != NOWHERE)
-            return strata_lines_wrong(&plan->lines, plan->lines.columns[i],
-                                      "a second column has the same meaning; write only one of them");
+            return strata_lines_fail(&plan->lines, plan->lines.columns[i],
+                                     "a second column has the same meaning; write only one of them");
         plan->at[field] = i;
         if (field == UPPER) plan->inclusive = inclusive;
     }
     for (int i = LOWER; i <= SIZE; i++)
-        if (plan->at[i] == NOWHERE) return strata_lines_wrong(&plan->lines, 1, "a column is missing; write lower, upper and size");
+        if (plan->at[i] == NOWHERE) return strata_lines_fail(&plan->lines, 1, "a column is missing; write lower, upper and size");
     return STRATA_OK;
 }
 
 static strata_status_t number(const plan_t *plan, int field, uint64_t *value) {
     const char *text = plan->lines.fields[plan->at[field]];
     if (strata_parse_whole(text, value) && *value <= STRATA_TRACE_TIME_MAX) return STRATA_OK;
-    return strata_lines_wrong(&plan->lines, plan->lines.columns[plan->at[field]], "\"%s\" is not a number from 0 to 10^15",
-                              strata_shown(text).text);
+    return strata_lines_fail(&plan->lines, plan->lines.columns[plan->at[field]], "\"%s\" is not a number from 0 to 10^15",
+                             strata_shown(text).text);
 }
 
 static strata_status_t add(plan_t *plan, const moment_t *moment) {
@@ -86,16 +86,16 @@ static strata_status_t read_row(plan_t *plan) {
     uint32_t count;
     strata_status_t status = strata_lines_split(&plan->lines, &count);
     if (status == STRATA_OK && count != plan->fields)
-        return strata_lines_wrong(&plan->lines, 1, "%u fields, but the header has %u", count, plan->fields);
+        return strata_lines_fail(&plan->lines, 1, "%u fields, but the header has %u", count, plan->fields);
     if (status == STRATA_OK) status = number(plan, LOWER, &lower);
     if (status == STRATA_OK) status = number(plan, UPPER, &upper);
     if (status == STRATA_OK) status = number(plan, SIZE, &size);
     if (status != STRATA_OK) return status;
     upper += plan->inclusive;
     if (lower >= upper)
-        return strata_lines_wrong(&plan->lines, plan->lines.columns[plan->at[UPPER]], "the buffer ends before it begins");
+        return strata_lines_fail(&plan->lines, plan->lines.columns[plan->at[UPPER]], "the buffer ends before it begins");
     if (plan->count >= 2 * (size_t)STRATA_TRACE_EVENTS / 4)
-        return strata_lines_wrong(&plan->lines, 1, "more buffers than a trace can hold");
+        return strata_lines_fail(&plan->lines, 1, "more buffers than a trace can hold");
     moment_t moment = {.time = lower, .size = size, .buffer = (uint32_t)(plan->count / 2), .begins = true};
     if (plan->at[NAME] != NOWHERE) strncpy(moment.name, plan->lines.fields[plan->at[NAME]], sizeof moment.name - 1);
     status = add(plan, &moment);

@@ -49,8 +49,7 @@ typedef struct table {
     bool has_process;
 } table_t;
 
-#define WRONG(table, column, ...)                                                                                                  \
-    strata_lines_wrong(&(table)->lines, (table)->lines.columns[(table)->field_of[column]], __VA_ARGS__)
+#define WRONG(table, column, ...) strata_lines_fail(&(table)->lines, (table)->lines.columns[(table)->field_of[column]], __VA_ARGS__)
 
 static strata_status_t read_header(table_t *table) {
     strata_lines_t *lines = &table->lines;
@@ -64,7 +63,7 @@ static strata_status_t read_header(table_t *table) {
             if (strcmp(lines->fields[i], names[k]) == 0) table->field_of[k] = (uint8_t)i;
     for (int k = 0; k < COLUMNS; k++)
         if (mandatory[k] && table->field_of[k] == ABSENT)
-            return strata_lines_wrong(lines, 1, "the column %s is missing; select * from CUDA_GPU_MEMORY_USAGE_EVENTS", names[k]);
+            return strata_lines_fail(lines, 1, "the column %s is missing; select * from CUDA_GPU_MEMORY_USAGE_EVENTS", names[k]);
     return STRATA_OK;
 }
 
@@ -139,7 +138,7 @@ static strata_status_t read_rows(table_t *table) {
         if (!*table->lines.text) continue;
         status = strata_lines_split(&table->lines, &count);
         if (status == STRATA_OK && count != table->field_count)
-            return strata_lines_wrong(&table->lines, 1, "%u fields, but the header has %u", count, table->field_count);
+            return strata_lines_fail(&table->lines, 1, "%u fields, but the header has %u", count, table->field_count);
         if (status == STRATA_OK) status = read_row(table);
     }
     return status;

@@ -41,7 +41,7 @@ typedef struct decimal {
     bool negative;
 } decimal_t;
 
-enum { MOST_EXPONENT = 400 }; /* larger than that of any double */
+enum { MAX_EXPONENT = 400 }; /* larger than that of any double */
 
 static bool read_decimal(strata_json_slice_t value, decimal_t *decimal) {
     size_t at = 0;
@@ -63,7 +63,7 @@ static bool read_decimal(strata_json_slice_t value, decimal_t *decimal) {
     for (; at < value.length; at++) {
         if (value.at[at] < '0' || value.at[at] > '9') return false;
         decimal->exponent = decimal->exponent * 10 + (value.at[at] - '0');
-        if (decimal->exponent > MOST_EXPONENT) return false;
+        if (decimal->exponent > MAX_EXPONENT) return false;
     }
     if (shrinks) decimal->exponent = -decimal->exponent;
     return true;

@@ -49,8 +49,8 @@ static strata_status_t unknown_column(const strata_lines_t *lines, uint32_t fiel
     for (int i = 0; i < STRATA_TRACE_COLUMNS; i++)
         length += (size_t)snprintf(known + length, sizeof known - length, "%s%s", i ? ", " : "",
                                    strata_trace_column_name((strata_trace_column_t)i));
-    return strata_lines_wrong(lines, lines->columns[field], "unknown column \"%s\"; write one of %s, or x_... for one of your own",
-                              strata_shown(lines->fields[field]).text, known);
+    return strata_lines_fail(lines, lines->columns[field], "unknown column \"%s\"; write one of %s, or x_... for one of your own",
+                             strata_shown(lines->fields[field]).text, known);
 }
 
 static strata_status_t read_columns(own_t *reader) {
@@ -67,14 +67,14 @@ static strata_status_t read_columns(own_t *reader) {
             return unknown_column(lines, i);
         }
         if (seen[column])
-            return strata_lines_wrong(lines, lines->columns[i], "column \"%s\" occurs twice; write it once", lines->fields[i]);
+            return strata_lines_fail(lines, lines->columns[i], "column \"%s\" occurs twice; write it once", lines->fields[i]);
         seen[column] = true;
         reader->field_of[column] = (uint8_t)i;
     }
     for (int i = 0; i < STRATA_TRACE_COLUMNS; i++) {
         if (mandatory(i) && !seen[i])
-            return strata_lines_wrong(lines, 1, "column \"%s\" is missing; a header has op,id,size,stream,time_us",
-                                      strata_trace_column_name((strata_trace_column_t)i));
+            return strata_lines_fail(lines, 1, "column \"%s\" is missing; a header has op,id,size,stream,time_us",
+                                     strata_trace_column_name((strata_trace_column_t)i));
         if (!seen[i]) reader->field_of[i] = reader->field_of[STRATA_COLUMN_op];
     }
     return STRATA_OK;
@@ -94,14 +94,14 @@ static strata_status_t read_header(own_t *reader) {
     strata_status_t status = next_line(lines, &end);
     if (status == STRATA_OK && !end && lines->text[0] == '#') {
         if (strncmp(lines->text, mark, strlen(mark)) == 0 && strcmp(lines->text + strlen(mark), "1") != 0)
-            return strata_lines_wrong(lines, (uint32_t)sizeof mark, "unknown version \"%s\" of the format; write # strata-trace 1",
-                                      strata_shown(lines->text + strlen(mark)).text);
+            return strata_lines_fail(lines, (uint32_t)sizeof mark, "unknown version \"%s\" of the format; write # strata-trace 1",
+                                     strata_shown(lines->text + strlen(mark)).text);
         if (strncmp(lines->text, mark, strlen(mark)) != 0)
-            return strata_lines_wrong(lines, 1, "a comment; write # strata-trace 1 or the header here");
+            return strata_lines_fail(lines, 1, "a comment; write # strata-trace 1 or the header here");
         status = next_line(lines, &end);
     }
     if (status != STRATA_OK) return status;
-    if (end) return strata_lines_wrong(lines, 1, "the header is missing; write op,id,size,stream,time_us");
+    if (end) return strata_lines_fail(lines, 1, "the header is missing; write op,id,size,stream,time_us");
     return read_columns(reader);
 }
 
@@ -135,7 +135,7 @@ static strata_status_t own_open(const char *path, strata_input_t *input, void **
 }
 
 /* Fails with E_FORMAT at the field of a column in the current row. */
-#define WRONG(reader, column, ...) strata_lines_wrong(&(reader)->lines, column_of(reader, column), __VA_ARGS__)
+#define WRONG(reader, column, ...) strata_lines_fail(&(reader)->lines, column_of(reader, column), __VA_ARGS__)
 
 /* ---- fields ------------------------------------------------------------------------------------------------------------ */
 
@@ -293,9 +293,9 @@ static strata_status_t read_row(own_t *reader, strata_trace_record_t *record) {
 static strata_status_t wrong_count(const own_t *reader, uint32_t count) {
     const strata_lines_t *lines = &reader->lines;
     bool few = count < reader->field_count;
-    return strata_lines_wrong(lines, lines->columns[few ? count - 1 : reader->field_count],
-                              "%s%s%u fields, but the header has %u; write one for each column, empty or not",
-                              few ? lines->names[count].text : "", few ? " is missing: " : "", count, reader->field_count);
+    return strata_lines_fail(lines, lines->columns[few ? count - 1 : reader->field_count],
+                             "%s%s%u fields, but the header has %u; write one for each column, empty or not",
+                             few ? lines->names[count].text : "", few ? " is missing: " : "", count, reader->field_count);
 }
 
 /* Reads the next row by the fast path. Returns false if it is not plain, or not completely in the bytes that were read last. */

@@ -11,7 +11,7 @@
 typedef strata_pickle_value_t value_t;
 typedef strata_pickle_items_t items_t;
 
-#define MEMORY_MOST ((uint64_t)4 << 30) /* for all values of a pickle */
+#define MEMORY_MAX ((uint64_t)4 << 30) /* for all values of a pickle */
 enum { MARKS = 1000, PIECE_BYTES = 1 << 20, FIRST_PROTOCOL = 2, LAST_PROTOCOL = 5 };
 
 /* Memory that is released all at once. */
@@ -42,7 +42,7 @@ static strata_status_t wrong(const strata_pickle_t *p, const char *what) {
 
 static strata_status_t count_memory(strata_pickle_t *p, uint64_t bytes) {
     p->memory += bytes;
-    if (p->memory <= MEMORY_MOST) return STRATA_OK;
+    if (p->memory <= MEMORY_MAX) return STRATA_OK;
     return strata_fail(STRATA_E_LIMIT, 0, "%s: byte %zu: its values need more than 4 GiB; record fewer events (max_entries)",
                        p->path, p->opcode_at);
 }

@@ -20,7 +20,7 @@
 #include "platform/arithmetic.h"
 #include "platform/host/host_memory.h"
 
-#define FILE_MOST ((size_t)4 << 30) /* bytes, unpacked */
+#define FILE_MAX ((size_t)4 << 30) /* bytes, unpacked */
 enum { CPU = 0 };
 
 typedef enum kind { KIND_OTHER, KIND_MEMORY, KIND_OUT_OF_MEMORY } kind_t;
@@ -191,7 +191,7 @@ static strata_status_t gather(strata_gathered_t *gathered, strata_input_t *input
     profile_t profile = {.gathered = gathered, .status = STRATA_OK};
     char *text = NULL;
     size_t count = 0;
-    strata_status_t status = strata_input_rest(input, FILE_MOST, &text, &count);
+    strata_status_t status = strata_input_rest(input, FILE_MAX, &text, &count);
     if (status != STRATA_OK) status = strata_fail_context("%s", gathered->path);
     if (status == STRATA_OK) status = parse(&profile, text, count);
     strata_host_delete(text);

@@ -15,8 +15,8 @@
 #include "platform/arithmetic.h"
 #include "platform/host/host_memory.h"
 
-#define FILE_MOST ((size_t)2 << 30) /* bytes, unpacked */
-enum { VISITS_MOST = STRATA_TRACE_EVENTS };
+#define FILE_MAX ((size_t)2 << 30) /* bytes, unpacked */
+enum { VISITS_MAX = STRATA_TRACE_EVENTS };
 
 typedef strata_pickle_value_t value_t;
 
@@ -76,9 +76,9 @@ static strata_status_t wrong(const snapshot_t *s, const char *where, size_t inde
 }
 
 static strata_status_t visit(snapshot_t *s) {
-    if (++s->visited <= VISITS_MOST) return STRATA_OK;
+    if (++s->visited <= VISITS_MAX) return STRATA_OK;
     return strata_fail(STRATA_E_FORMAT, 0, "%s: the snapshot has more than %d segments, blocks and events", s->gathered->path,
-                       VISITS_MOST);
+                       VISITS_MAX);
 }
 
 /* A script may have converted the numbers to floats. */
@@ -411,7 +411,7 @@ static strata_status_t gather(strata_gathered_t *gathered, strata_input_t *input
     strata_pickle_t *pickle = NULL;
     char *bytes = NULL;
     size_t count = 0;
-    strata_status_t status = strata_input_rest(input, FILE_MOST, &bytes, &count);
+    strata_status_t status = strata_input_rest(input, FILE_MAX, &bytes, &count);
     if (status != STRATA_OK) status = strata_fail_context("%s", gathered->path);
     if (status == STRATA_OK) status = strata_pickle_read(gathered->path, bytes, count, &pickle);
     if (status == STRATA_OK) status = read_root(&s, strata_pickle_root(pickle));

@@ -22,7 +22,7 @@ typedef struct log {
     uint64_t last; /* time of day */
 } log_t;
 
-#define WRONG(log, column, ...) strata_lines_wrong(&(log)->lines, (log)->lines.columns[(log)->field_of[column]], __VA_ARGS__)
+#define WRONG(log, column, ...) strata_lines_fail(&(log)->lines, (log)->lines.columns[(log)->field_of[column]], __VA_ARGS__)
 
 static const char *field(const log_t *log, int column) { return log->lines.fields[log->field_of[column]]; }
 
@@ -92,8 +92,8 @@ static strata_status_t read_header(log_t *log) {
         uint32_t at = 0;
         while (at < log->field_count && strcmp(log->lines.fields[at], names[column]) != 0) at++;
         if (at == log->field_count)
-            return strata_lines_wrong(&log->lines, 1, "the column %s is missing; RMM writes Thread,Time,Action,Pointer,Size,Stream",
-                                      names[column]);
+            return strata_lines_fail(&log->lines, 1, "the column %s is missing; RMM writes Thread,Time,Action,Pointer,Size,Stream",
+                                     names[column]);
         log->field_of[column] = (uint8_t)at;
     }
     return STRATA_OK;
@@ -119,7 +119,7 @@ static strata_status_t read_rows(log_t *log) {
         bool header = is_header(log, count);
         if (header) log->field_count = count;
         if (count != log->field_count)
-            return strata_lines_wrong(&log->lines, 1, "%u fields, but the header has %u", count, log->field_count);
+            return strata_lines_fail(&log->lines, 1, "%u fields, but the header has %u", count, log->field_count);
         status = header ? read_header(log) : read_row(log);
     }
     return status;

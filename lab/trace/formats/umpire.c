@@ -166,7 +166,7 @@ static strata_status_t add_allocator(log_t *log, const said_t *said) {
         (void)place_of(parent, &made);
     }
     made.ref = said->ref;
-    if (log->count == ALLOCATORS) return strata_lines_wrong(&log->lines, 1, "more than %d allocators; split the log", ALLOCATORS);
+    if (log->count == ALLOCATORS) return strata_lines_fail(&log->lines, 1, "more than %d allocators; split the log", ALLOCATORS);
     log->allocators[log->count++] = made;
     return STRATA_OK;
 }
@@ -195,8 +195,8 @@ static bool take_begun(log_t *log, const said_t *said, begun_t *begun) {
 static strata_status_t reallocate(log_t *log, const said_t *said, strata_gathered_event_t *event) {
     begun_t begun = {.ref = said->ref, .from = said->from, .size = said->size, .since = log->gathered->ids};
     if (!said->has_pointer) {
-        if (!said->has_from) return strata_lines_wrong(&log->lines, 1, "the line has no address");
-        if (!said->has_size) return strata_lines_wrong(&log->lines, 1, "the line has no size");
+        if (!said->has_from) return strata_lines_fail(&log->lines, 1, "the line has no address");
+        if (!said->has_size) return strata_lines_fail(&log->lines, 1, "the line has no size");
         if (log->begun_count == BEGUN) memmove(log->begun, log->begun + 1, --log->begun_count * sizeof begun);
         log->begun[log->begun_count++] = begun;
         return STRATA_OK;
@@ -219,15 +219,15 @@ static strata_status_t add_event(log_t *log, const said_t *said) {
     }
     unquote(said->allocation_name, name, sizeof name);
     event.tag = name;
-    if (!said->has_time) return strata_lines_wrong(&log->lines, 1, "the line has no timestamp");
+    if (!said->has_time) return strata_lines_fail(&log->lines, 1, "the line has no timestamp");
     if (strata_json_is(said->name, "\"release\"")) return strata_gathered_mark(log->gathered, STRATA_TRACE_release, &event);
     if (is_one_of(said->name, "\"reallocate\"", "\"reallocate_ex\"")) return reallocate(log, said, &event);
     bool begins = said->is_old && !said->has_pointer && strata_json_is(said->name, "\"allocate\"");
     if (begins) return STRATA_OK;
-    if (!said->has_pointer) return strata_lines_wrong(&log->lines, 1, "the line has no pointer");
+    if (!said->has_pointer) return strata_lines_fail(&log->lines, 1, "the line has no pointer");
     if (strata_json_is(said->name, "\"deallocate\""))
         return event.address ? strata_gathered_free(log->gathered, &event, false) : STRATA_OK;
-    if (!said->has_size) return strata_lines_wrong(&log->lines, 1, "the line has no size");
+    if (!said->has_size) return strata_lines_fail(&log->lines, 1, "the line has no size");
     return strata_gathered_alloc(log->gathered, &event);
 }
 
@@ -239,8 +239,8 @@ static strata_status_t read_line(log_t *log) {
     const char *end = strata_json_value(&scan, log->lines.text, read_member, &said);
     if (end) end = strata_json_spaces(end);
     if (!end || *end)
-        return strata_lines_wrong(&log->lines, (uint32_t)((end ? end : scan.at) - scan.begin) + 1, "%s",
-                                  end ? "text follows the object" : scan.wrong);
+        return strata_lines_fail(&log->lines, (uint32_t)((end ? end : scan.at) - scan.begin) + 1, "%s",
+                                 end ? "text follows the object" : scan.wrong);
     for (size_t i = 0; i < sizeof events / sizeof *events; i++)
         if (strata_json_is(said.name, events[i])) return add_event(log, &said);
     bool makes = is_one_of(said.name, "\"make_allocator\"", "\"make_memory_resource\"") ||

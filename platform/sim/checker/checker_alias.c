@@ -69,7 +69,7 @@ void check_on_unmap(sim_device_t *device, const sim_mapping_t *mapping) {
     for (check_segment_t *at = check_segment_first(checker, mapping->node.key, mapping->size); at;
          at = check_segment_next(checker, at, end))
         keep_uses(checker, mapping->physical, at->life);
-    check_on_memory_gone(device, mapping->node.key, mapping->size, NULL);
+    check_on_memory_freed(device, mapping->node.key, mapping->size, NULL);
 }
 
 void check_physical_end(sim_physical_t *physical) {

@@ -15,9 +15,9 @@ static void carve(strata_checker_t *checker, check_life_t *old, void *context) {
     check_life_t *life = carving->life;
     if (old->alive && !old->raw) {
         check_use_t other = {.actor = old->owner, .life = old->number};
-        check_tell(checker,
-                   &(check_fault_t){
-                       .kind = STRATA_HAZARD_OVERLAP, .life = life, .actor = life->owner, .note = carving->note, .old = &other});
+        check_report_history(
+            checker, &(check_fault_t){
+                         .kind = STRATA_HAZARD_OVERLAP, .life = life, .actor = life->owner, .note = carving->note, .old = &other});
     }
     check_uses_join(checker, &life->before, &old->uses);
     if (!old->met) check_uses_join(checker, &life->before, &old->before);
@@ -32,11 +32,11 @@ static void meet(strata_checker_t *checker, check_life_t *old, uint64_t shift, v
     (void)shift;
     if (!old->alive || old->raw || old == carving->life) return;
     check_use_t other = {.actor = old->owner, .life = old->number};
-    check_tell(checker, &(check_fault_t){.kind = STRATA_HAZARD_OVERLAP,
-                                         .life = carving->life,
-                                         .actor = carving->life->owner,
-                                         .note = carving->note,
-                                         .old = &other});
+    check_report_history(checker, &(check_fault_t){.kind = STRATA_HAZARD_OVERLAP,
+                                                   .life = carving->life,
+                                                   .actor = carving->life->owner,
+                                                   .note = carving->note,
+                                                   .old = &other});
 }
 
 static sim_stream_t *stream_of(sim_device_t *device, strata_handle_t handle) {
@@ -173,9 +173,9 @@ static void check_uncovered(strata_checker_t *checker, const freeing_t *freeing,
             i++;
             continue;
         }
-        check_tell(checker,
-                   &(check_fault_t){
-                       .kind = STRATA_HAZARD_FREE, .life = freeing->life, .actor = freeing->stream, .note = note, .old = &use});
+        check_report_history(
+            checker, &(check_fault_t){
+                         .kind = STRATA_HAZARD_FREE, .life = freeing->life, .actor = freeing->stream, .note = note, .old = &use});
         check_uses_remove(uses, i);
     }
 }

@@ -121,13 +121,13 @@ static bool is_given_back(strata_checker_t *checker, const node_t *node, const c
     const check_note_t *note = check_note_at(checker, lease->note);
     check_use_t end = {.actor = lease->actor, .note = lease->note, .life = note ? note->life : 0};
     uint64_t here = check_note(checker, CHECK_NOTE_GRAPH, touch->reported, node->life->number, touch->captured->graph);
-    check_tell(checker, &(check_fault_t){.kind = STRATA_HAZARD_GIVEN_BACK,
-                                         .rule = 9,
-                                         .life = node->life,
-                                         .actor = touch->reported,
-                                         .note = here,
-                                         .old = &end,
-                                         .launch = touch});
+    check_report_history(checker, &(check_fault_t){.kind = STRATA_HAZARD_GIVEN_BACK,
+                                                   .rule = 9,
+                                                   .life = node->life,
+                                                   .actor = touch->reported,
+                                                   .note = here,
+                                                   .old = &end,
+                                                   .launch = touch});
     return true;
 }
 

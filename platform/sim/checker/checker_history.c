@@ -15,7 +15,7 @@ static bool grow(strata_checker_t *checker) {
 
 /* Notes are numbered from 1. Number n is at (n - 1) modulo the length of the ring. */
 uint64_t check_note(strata_checker_t *checker, check_note_kind_t kind, uint32_t actor, uint64_t life, uint64_t event) {
-    if (checker->note_count == checker->note_room && checker->note_room < CHECK_NOTES_MOST && !grow(checker)) {
+    if (checker->note_count == checker->note_room && checker->note_room < CHECK_NOTES_MAX && !grow(checker)) {
         checker->lost = true;
         return 0;
     }
@@ -41,7 +41,7 @@ uint64_t check_note_oldest(const strata_checker_t *checker) {
     return checker->note_count > checker->note_room ? checker->note_count - checker->note_room + 1 : 1;
 }
 
-void check_tell(strata_checker_t *checker, const check_fault_t *fault) {
+void check_report_history(strata_checker_t *checker, const check_fault_t *fault) {
     uint32_t bit = 1u << fault->kind;
     if (fault->life->told & bit) return;
     fault->life->told |= bit;

@@ -11,7 +11,7 @@
 enum {
     CHECK_REPORTS = 16,
     CHECK_LABEL = 40,
-    CHECK_NOTES_MOST = 1 << 18,
+    CHECK_NOTES_MAX = 1 << 18,
     CHECK_REMEMBERED = 256 /* max accesses of one block under rule 1; a further one replaces the oldest */
 };
 
@@ -266,7 +266,7 @@ typedef struct check_fault {
 } check_fault_t;
 
 /* Counts the fault and keeps its report. Only the first of each kind counts for one life. */
-void check_tell(strata_checker_t *checker, const check_fault_t *fault);
+void check_report_history(strata_checker_t *checker, const check_fault_t *fault);
 char *check_report_text(strata_checker_t *checker, const check_fault_t *fault, uint64_t number);
 
 /* ---- the checker ---- */

@@ -221,19 +221,19 @@ static void leave(strata_checker_t *checker, check_life_t *life, void *context) 
     uint64_t note = leaving->note = check_note(checker, CHECK_NOTE_GIVEN_BACK, leaving->actor, life->number, 0);
     if (!leaving->clock) return;
     if (life->alive && !life->raw && !leaving->stays) {
-        check_tell(checker,
-                   &(check_fault_t){.kind = STRATA_HAZARD_TAKEN_AWAY, .life = life, .actor = leaving->actor, .note = note});
+        check_report_history(
+            checker, &(check_fault_t){.kind = STRATA_HAZARD_TAKEN_AWAY, .life = life, .actor = leaving->actor, .note = note});
     }
     if (!check_rule(checker, leaving->rule)) return;
     const check_use_t *old = check_unordered(&life->uses, leaving->clock);
     if (!old && !life->met) old = check_unordered(&life->before, leaving->clock);
     if (!old) return;
-    check_tell(checker, &(check_fault_t){.kind = STRATA_HAZARD_UNDER_WORK,
-                                         .rule = leaving->rule,
-                                         .life = life,
-                                         .actor = leaving->actor,
-                                         .note = note,
-                                         .old = old});
+    check_report_history(checker, &(check_fault_t){.kind = STRATA_HAZARD_UNDER_WORK,
+                                                   .rule = leaving->rule,
+                                                   .life = life,
+                                                   .actor = leaving->actor,
+                                                   .note = note,
+                                                   .old = old});
 }
 
 /* Memory freed in a stream's order stays in the pool, which records the point in that order. */
@@ -255,7 +255,7 @@ static void pause(strata_checker_t *checker, uint64_t address, uint64_t size, le
 
 /* With a stream, the memory must be ordered after that stream's work (rule 6). Otherwise it must be
  * ordered after everything that the calling thread has seen (rule 7). */
-void check_on_memory_gone(sim_device_t *device, strata_address_t address, uint64_t size, sim_stream_t *stream) {
+void check_on_memory_freed(sim_device_t *device, strata_address_t address, uint64_t size, sim_stream_t *stream) {
     strata_checker_t *checker = device->world->checker;
     if (!checker || size == 0) return;
     leaving_t leaving = {.actor = stream ? check_arrive(checker, stream) : check_host(checker), .rule = stream ? 6 : 7};
@@ -269,7 +269,7 @@ void check_on_memory_gone(sim_device_t *device, strata_address_t address, uint64
     if (stream) stay_in_pool(checker, address, size, leaving.actor);
 }
 
-void check_on_graph_memory_gone(sim_device_t *device, strata_address_t address, uint64_t size) {
+void check_on_graph_memory_freed(sim_device_t *device, strata_address_t address, uint64_t size) {
     strata_checker_t *checker = device->world->checker;
     if (!checker || size == 0) return;
     leaving_t leaving = {.actor = check_host(checker)};

@@ -61,7 +61,7 @@ uint32_t check_arrive(strata_checker_t *checker, sim_stream_t *stream) {
 /* A destroyed stream leaves its clock to its device, since only a wait for the whole device covers its
  * work. The legacy stream comes after it only from its next operation on, because it passes its clock
  * on to every blocking stream. */
-void check_on_stream_gone(sim_stream_t *stream) {
+void check_on_stream_destroyed(sim_stream_t *stream) {
     strata_checker_t *checker = stream->device->world->checker;
     if (!checker || !stream->actor) return;
     uint32_t ordinal = stream->device->base.ordinal;

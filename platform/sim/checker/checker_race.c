@@ -46,12 +46,12 @@ static void race_by_address(strata_checker_t *checker, check_life_t *other, uint
         const check_access_t here = {.begin = old->begin + shift, .end = old->end + shift};
         if (check_clock_get(racing->touch->clock, old->use.actor) >= old->use.epoch) continue;
         if (!(old->write || now->write) || !overlaps(&here, now)) continue;
-        check_tell(checker, &(check_fault_t){.kind = STRATA_HAZARD_RACE,
-                                             .rule = 1,
-                                             .life = racing->life,
-                                             .actor = now->use.actor,
-                                             .note = now->use.note,
-                                             .old = &old->use});
+        check_report_history(checker, &(check_fault_t){.kind = STRATA_HAZARD_RACE,
+                                                       .rule = 1,
+                                                       .life = racing->life,
+                                                       .actor = now->use.actor,
+                                                       .note = now->use.note,
+                                                       .old = &old->use});
         return;
     }
 }
@@ -63,7 +63,7 @@ void check_race(strata_checker_t *checker, check_life_t *life, const check_touch
         const check_access_t *old = &life->accesses[i];
         bool ordered = check_clock_get(touch->clock, old->use.actor) >= old->use.epoch;
         if (!ordered && (old->write || now.write) && overlaps(old, &now)) {
-            check_tell(
+            check_report_history(
                 checker,
                 &(check_fault_t){
                     .kind = STRATA_HAZARD_RACE, .rule = 1, .life = life, .actor = use->actor, .note = use->note, .old = &old->use});

@@ -26,7 +26,7 @@ static bool is_too_early(const strata_checker_t *checker, check_life_t *life, co
 void check_owner(strata_checker_t *checker, check_life_t *life, const check_clock_t *clock, const check_use_t *use) {
     if (is_too_early(checker, life, clock)) {
         check_use_t birth = {.actor = life->birth_actor, .epoch = life->birth_epoch, .life = life->number};
-        check_tell(
+        check_report_history(
             checker,
             &(check_fault_t){
                 .kind = STRATA_HAZARD_OUTSIDE, .rule = 6, .life = life, .actor = use->actor, .note = use->note, .old = &birth});
@@ -34,12 +34,12 @@ void check_owner(strata_checker_t *checker, check_life_t *life, const check_cloc
     if (life->before.count == 0) return;
     const check_use_t *old = old_use(checker, life, clock);
     if (old) {
-        check_tell(checker, &(check_fault_t){.kind = STRATA_HAZARD_NEW_OWNER,
-                                             .rule = old->how == CHECK_FREE_POINT ? RULE_OF_FREE : 7,
-                                             .life = life,
-                                             .actor = use->actor,
-                                             .note = use->note,
-                                             .old = old});
+        check_report_history(checker, &(check_fault_t){.kind = STRATA_HAZARD_NEW_OWNER,
+                                                       .rule = old->how == CHECK_FREE_POINT ? RULE_OF_FREE : 7,
+                                                       .life = life,
+                                                       .actor = use->actor,
+                                                       .note = use->note,
+                                                       .old = old});
         check_uses_end(&life->before); /* reported: its consequences are not reported again */
     }
     life->met = true;
@@ -81,13 +81,13 @@ static bool is_served_since(const strata_checker_t *checker, const check_touch_t
 static void tell_served_since(strata_checker_t *checker, check_life_t *life, const check_touch_t *touch, uint64_t note) {
     const check_captured_t *captured = touch->captured;
     check_use_t old = {.actor = captured->actor, .life = captured->life, .note = captured->note};
-    check_tell(checker, &(check_fault_t){.kind = STRATA_HAZARD_SERVED_SINCE,
-                                         .rule = 10,
-                                         .life = life,
-                                         .actor = touch->reported,
-                                         .note = note,
-                                         .old = &old,
-                                         .launch = touch});
+    check_report_history(checker, &(check_fault_t){.kind = STRATA_HAZARD_SERVED_SINCE,
+                                                   .rule = 10,
+                                                   .life = life,
+                                                   .actor = touch->reported,
+                                                   .note = note,
+                                                   .old = &old,
+                                                   .launch = touch});
 }
 
 static uint64_t graph_of(const check_touch_t *touch) { return touch->captured ? touch->captured->graph : 0; }
@@ -110,10 +110,10 @@ static void touch_life(strata_checker_t *checker, check_life_t *life, const chec
         fill_dead(checker, life, touch, &use);
     } else if (is_of_nobody(touch, life)) {
         fault.kind = STRATA_HAZARD_USE_AFTER_FREE;
-        check_tell(checker, &fault);
+        check_report_history(checker, &fault);
     } else if (is_foreign(touch, life)) {
         fault.kind = STRATA_HAZARD_FOREIGN;
-        check_tell(checker, &fault);
+        check_report_history(checker, &fault);
     } else if (is_served_since(checker, touch, life)) {
         tell_served_since(checker, life, touch, use.note);
     } else {
@@ -134,9 +134,10 @@ static check_life_t *life_for(strata_checker_t *checker, check_segment_t *segmen
 
 static void tell_paused(strata_checker_t *checker, check_life_t *life, const check_touch_t *touch) {
     uint64_t note = check_note(checker, note_of(touch->how), touch->reported, life->number, graph_of(touch));
-    check_tell(checker,
-               &(check_fault_t){
-                   .kind = STRATA_HAZARD_PAUSED, .life = life, .actor = touch->reported, .note = note, .launch = launch_of(touch)});
+    check_report_history(
+        checker,
+        &(check_fault_t){
+            .kind = STRATA_HAZARD_PAUSED, .life = life, .actor = touch->reported, .note = note, .launch = launch_of(touch)});
 }
 
 void check_touch(strata_checker_t *checker, const check_touch_t *touch) {

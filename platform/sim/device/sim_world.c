@@ -25,8 +25,8 @@ strata_status_t sim_end(sim_device_t *device, strata_status_t status) {
 }
 
 static bool is_cost(const strata_sim_cost_t *cost) {
-    return cost->fixed_ns >= 0 && cost->fixed_ns <= STRATA_SIM_COST_MOST && cost->per_mib_ns >= 0 &&
-           cost->per_mib_ns <= STRATA_SIM_COST_MOST;
+    return cost->fixed_ns >= 0 && cost->fixed_ns <= STRATA_SIM_COST_MAX && cost->per_mib_ns >= 0 &&
+           cost->per_mib_ns <= STRATA_SIM_COST_MAX;
 }
 
 strata_status_t strata_sim_profile_check(const strata_sim_profile_t *profile) {

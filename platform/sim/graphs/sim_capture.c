@@ -78,7 +78,7 @@ void sim_captures_invalidate(sim_device_t *device, bool blocking_only) {
         if (!blocking_only || has_blocking(capture)) capture->invalid = true;
 }
 
-void sim_capture_stream_gone(sim_stream_t *stream) {
+void sim_capture_stream_destroyed(sim_stream_t *stream) {
     sim_capture_t *capture = stream->capture;
     bool began_it = stream->capture_index == 0;
     capture->invalid = true;

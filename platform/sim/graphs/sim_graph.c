@@ -108,7 +108,7 @@ strata_status_t sim_graph_free(sim_stream_t *stream, sim_block_t *block) {
 strata_status_t sim_pool_free(sim_region_t *region) {
     sim_block_t *block = (sim_block_t *)region;
     if (block->graph) return sim_graph_free(NULL, block);
-    check_on_memory_gone(region->device, region->node.key, region->size, NULL);
+    check_on_memory_freed(region->device, region->node.key, region->size, NULL);
     sim_pool_give(block, NULL);
     return STRATA_OK;
 }
@@ -117,7 +117,7 @@ static void blocks_end(sim_graph_t *graph) {
     for (size_t i = 0; i < graph->block_count; i++) {
         sim_block_t *block = graph->blocks[i];
         if (!block->graph_live) {
-            check_on_graph_memory_gone(graph->device, block->region.node.key, block->region.size);
+            check_on_graph_memory_freed(graph->device, block->region.node.key, block->region.size);
             sim_pool_give(block, NULL);
             continue;
         }
@@ -152,7 +152,7 @@ static void frees_launch(const sim_graph_t *graph, sim_stream_t *stream) {
         sim_block_t *block = live_at(graph, graph->frees[i]);
         if (block && block->graph) block->graph_live = false;
         else if (block) {
-            check_on_memory_gone(graph->device, block->region.node.key, block->region.size, stream);
+            check_on_memory_freed(graph->device, block->region.node.key, block->region.size, stream);
             sim_pool_give(block, stream);
         }
     }

@@ -99,7 +99,7 @@ static strata_status_t host_free(sim_device_t *device, strata_memory_t memory, s
         (void)sim_free_wait(device);
         sim_charge(device, &device->world->profile.host_free, region->size);
     }
-    check_on_memory_gone(device, address, region->size, NULL);
+    check_on_memory_freed(device, address, region->size, NULL);
     sim_host_end(region);
     return STRATA_OK;
 }

@@ -239,7 +239,7 @@ static strata_status_t free_region(sim_device_t *device, strata_memory_t memory,
                            (unsigned long long)address);
     if (pooled && !sim_pool_may_free(region)) return STRATA_E_DEVICE;
     if (sim_free_wait(device)) check_on_device_done(device);
-    if (!pooled) check_on_memory_gone(device, address, region->size, NULL);
+    if (!pooled) check_on_memory_freed(device, address, region->size, NULL);
     const strata_sim_profile_t *profile = &device->world->profile;
     sim_charge(device, managed ? &profile->managed_free : &profile->free, region->size);
     if (pooled) return sim_pool_free(region);

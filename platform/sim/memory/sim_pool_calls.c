@@ -71,7 +71,7 @@ static strata_status_t free_async(sim_device_t *device, strata_address_t address
     sim_charge(device, &device->world->profile.free_async, region->size);
     sim_block_t *block = (sim_block_t *)region;
     if (block->graph) return sim_graph_free(stream, block);
-    check_on_memory_gone(device, address, region->size, stream);
+    check_on_memory_freed(device, address, region->size, stream);
     sim_pool_give(block, stream);
     return STRATA_OK;
 }

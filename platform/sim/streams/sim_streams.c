@@ -106,8 +106,8 @@ static strata_status_t stream_destroy(sim_device_t *device, strata_handle_t hand
         return strata_fail(STRATA_E_DEVICE, SIM_CU_INVALID_HANDLE,
                            "CUDA_ERROR_INVALID_HANDLE: a default stream cannot be destroyed");
     sim_charge(device, &device->world->profile.stream_destroy, 0);
-    if (stream->capture) sim_capture_stream_gone(stream);
-    check_on_stream_gone(stream);
+    if (stream->capture) sim_capture_stream_destroyed(stream);
+    check_on_stream_destroyed(stream);
     sim_handle_drop(device, SIM_STREAM, stream->handle);
     free(stream);
     return STRATA_OK;

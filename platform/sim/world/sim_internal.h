@@ -370,7 +370,7 @@ strata_status_t sim_capture_record(sim_stream_t *stream, sim_event_t *event);
 strata_status_t sim_capture_wait(sim_stream_t *stream, const sim_event_t *event);
 strata_status_t sim_capture_work(sim_stream_t *stream, uint64_t duration, const strata_access_t *accesses, size_t count);
 strata_status_t sim_capture_fill(sim_stream_t *stream, strata_address_t address, uint8_t byte, uint64_t size);
-void sim_capture_stream_gone(sim_stream_t *stream);
+void sim_capture_stream_destroyed(sim_stream_t *stream);
 void sim_captures_invalidate(sim_device_t *device, bool blocking_only);
 void sim_captures_end(sim_device_t *device);
 

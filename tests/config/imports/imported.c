@@ -11,7 +11,7 @@ imported_t import_string(const char *peer, const char *text, const char *as_of) 
     if (made.status == STRATA_OK)
         made.status = strata_config_load(&(strata_config_request_t){.import = made.import}, &made.strategy);
     if (made.status == STRATA_OK) {
-        strata_import_tell(made.import, "", told);
+        strata_import_print(made.import, "", told);
         EXPECT_OK(strata_import_write(made.import, made.strategy, file));
     }
     fclose(told);

@@ -43,9 +43,9 @@ TEST(facade_hot, a_way_serves_no_stack_of_another_cache) {
         RIG(rig, presets[i], 0);
         strata_block_t block = rig_allocate(&rig, NULL, 65536), again;
         strata_stack_t *home = strata_stack_of(strata_ref_home(block.ref));
-        EXPECT_OK(strata_auto_growth_direct_low.free_of(rig.s, block.ref, home, strata_free_long_way));
+        EXPECT_OK(strata_auto_growth_direct_low.free_of(rig.s, block.ref, home, strata_free_slow));
         EXPECT_EQ(rig_figures(&rig).allocated_bytes, 0);
-        EXPECT_STATUS(STRATA_E_STALE, strata_auto_growth_direct_low.free_of(rig.s, block.ref, home, strata_free_long_way));
+        EXPECT_STATUS(STRATA_E_STALE, strata_auto_growth_direct_low.free_of(rig.s, block.ref, home, strata_free_slow));
         EXPECT_OK(strata_validate(rig.s));
         again = rig_allocate(&rig, NULL, 65536);
         EXPECT_EQ(again.ptr, block.ptr);

@@ -19,7 +19,7 @@
 /* Time passes while the program does nothing: whoever lets it pass looks, as a replay does. */
 static void let_pass(rig_t *rig, uint64_t ns) {
     uint64_t until = strata_sim_now(rig->world) + ns, due;
-    while ((due = strata_facade_look_for_idleness(rig->s)) <= until) strata_sim_advance_to(rig->world, due);
+    while ((due = strata_facade_check_idle(rig->s)) <= until) strata_sim_advance_to(rig->world, due);
     strata_sim_advance_to(rig->world, until);
 }
 
@@ -167,7 +167,7 @@ TEST_RIG(idle, a_request_while_the_marks_are_asked_is_a_request, 0, VMM, CHUNKS)
 TEST_RIG(idle, without_the_key_nobody_looks, 0, "strata", "stack: [auto_growth, system]\n") {
     (void)burst(rig, NULL);
     uint64_t held = reserved(rig);
-    EXPECT_EQ(strata_facade_look_for_idleness(rig->s), STRATA_NEVER);
+    EXPECT_EQ(strata_facade_check_idle(rig->s), STRATA_NEVER);
     let_pass(rig, 10 * SECOND);
     EXPECT_EQ(reserved(rig), held);
     EXPECT_FALSE(strata_facade_of(rig->s)->idle.runs);
@@ -363,7 +363,7 @@ static void *work(void *context) {
 static void *look(void *context) {
     const worker_t *worker = context;
     while (!atomic_load(worker->over)) {
-        (void)strata_facade_look_for_idleness(worker->rig->s);
+        (void)strata_facade_check_idle(worker->rig->s);
         rig_pass(worker->rig, SECOND / 10);
     }
     return NULL;

@@ -12,7 +12,7 @@ static uint64_t reserved(rig_t *rig) { return rig_figures(rig).reserved_bytes; }
 
 static uint64_t look_at(rig_t *rig, uint64_t moment) {
     strata_sim_advance_to(rig->world, moment);
-    return strata_facade_look_for_idleness(rig->s);
+    return strata_facade_check_idle(rig->s);
 }
 
 /* Marks come at 13 sixteenths of the time since the last request was seen, and what lies idle goes at 14: not a nanosecond before. */
@@ -20,7 +20,7 @@ TEST_RIG(idle_bounds, marks_and_gives_at_their_moments, 0, VMM, CHUNKS) {
     RIG_FREE(rig, rig_allocate(rig, NULL, 20 * MIB));
     uint64_t held = reserved(rig), seen = strata_sim_now(rig->world), marks = seen + 13 * PART, gives = seen + 14 * PART;
     EXPECT_GT(held, 0);
-    EXPECT_EQ(strata_facade_look_for_idleness(rig->s), marks);
+    EXPECT_EQ(strata_facade_check_idle(rig->s), marks);
     EXPECT_EQ(look_at(rig, marks - 1), marks);
     uint64_t records = rig_calls(rig, STRATA_CALL_event_record);
     EXPECT_EQ(look_at(rig, marks), gives);
@@ -32,7 +32,7 @@ TEST_RIG(idle_bounds, marks_and_gives_at_their_moments, 0, VMM, CHUNKS) {
     /* A request begins it anew. */
     RIG_FREE(rig, rig_allocate(rig, NULL, MIB));
     seen = strata_sim_now(rig->world);
-    EXPECT_EQ(strata_facade_look_for_idleness(rig->s), seen + 13 * PART);
+    EXPECT_EQ(strata_facade_check_idle(rig->s), seen + 13 * PART);
 }
 
 /* The stack that falls idle first sets how often the facade looks, whichever is written first. */
@@ -52,18 +52,18 @@ TEST_RIG(idle_bounds, a_free_is_seen_although_its_stream_ends, 0, VMM, CHUNKS) {
     strata_stream_t stream = rig_stream(rig);
     RIG_FREE(rig, rig_allocate(rig, NULL, 20 * MIB));
     strata_block_t block = rig_allocate(rig, stream, MIB);
-    uint64_t first = strata_facade_look_for_idleness(rig->s);
+    uint64_t first = strata_facade_check_idle(rig->s);
     EXPECT_EQ(look_at(rig, first - PART), first);
     RIG_FREE(rig, block);
     rig_end_stream(rig, stream);
     uint64_t now = strata_sim_now(rig->world);
-    EXPECT_EQ(strata_facade_look_for_idleness(rig->s), now + 13 * PART);
+    EXPECT_EQ(strata_facade_check_idle(rig->s), now + 13 * PART);
 }
 
 /* What went comes back in steps: an eighth at first, then each time as much as all before it. */
 TEST_RIG(idle_bounds, memory_comes_back_in_steps_that_double, 0, VMM) {
     RIG_FREE(rig, rig_allocate(rig, NULL, 4 * GIB));
-    for (uint64_t next = strata_facade_look_for_idleness(rig->s); next != UINT64_MAX;) next = look_at(rig, next);
+    for (uint64_t next = strata_facade_check_idle(rig->s); next != UINT64_MAX;) next = look_at(rig, next);
     EXPECT_EQ(reserved(rig), 0);
     static const uint64_t steps[] = {GIB / 2, GIB, 2 * GIB, 4 * GIB};
     for (size_t i = 0; i < COUNT(steps); i++) {
@@ -79,7 +79,7 @@ TEST_RIG(idle_bounds, memory_comes_back_in_steps_that_double, 0, VMM) {
 
 /* All that lies idle goes. */
 static void fall_idle(rig_t *rig) {
-    for (uint64_t next = strata_facade_look_for_idleness(rig->s); next != UINT64_MAX;) next = look_at(rig, next);
+    for (uint64_t next = strata_facade_check_idle(rig->s); next != UINT64_MAX;) next = look_at(rig, next);
     EXPECT_EQ(reserved(rig), 0);
 }
 

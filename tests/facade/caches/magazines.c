@@ -345,10 +345,10 @@ TEST_RIG(magazines, a_stack_that_is_being_ended_gets_none, 0, KEEPING) {
     strata_stack_t *stack = rig_stack(rig, NULL);
     strata_stack_take(stack);
     stack->open = false;
-    for (int i = 0; i < 1000; i++) strata_magazines_met(stack);
+    for (int i = 0; i < 1000; i++) strata_magazines_note_contention(stack);
     EXPECT_EQ(strata_magazines_of(stack), NULL);
     stack->open = true;
-    for (int i = 0; i < 1000; i++) strata_magazines_met(stack);
+    for (int i = 0; i < 1000; i++) strata_magazines_note_contention(stack);
     EXPECT_NE(strata_magazines_of(stack), NULL);
     strata_unlock(&stack->lock);
 }

@@ -276,12 +276,12 @@ TEST_RIG(facade_allocators, a_block_that_stays_apart_is_free_to_everybody, 0,
     strata_block_t high = allocate(allocator, SIZE), low = allocate(allocator, SIZE);
     strata_neighbours_t beside = {.struct_size = sizeof beside};
     EXPECT_OK(strata_allocator_free(allocator, low.ref));
-    EXPECT_NE(cache->chunks.apart, 0);
+    EXPECT_NE(cache->chunks.last_freed, 0);
     EXPECT_OK(strata_neighbours(rig->s, high.ref, &beside));
     EXPECT_EQ(beside.free_before, MIB - SIZE);
     EXPECT_EQ(beside.run, MIB);
     EXPECT_TRUE(allocate(allocator, SIZE).ptr == low.ptr);
-    EXPECT_EQ(cache->chunks.apart, 0);
+    EXPECT_EQ(cache->chunks.last_freed, 0);
     low.ref += 1; /* the same slot, one generation later */
     EXPECT_OK(strata_allocator_free(allocator, low.ref));
     strata_block_t large = allocate(allocator, MIB - SIZE); /* all that is free, in one piece */

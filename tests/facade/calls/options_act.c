@@ -231,7 +231,7 @@ static void play_idle(seen_t *seen, rig_t *rig) {
     for (size_t i = 0; i < BLOCKS; i++) blocks[i] = ask(seen, rig, NULL, 2 * MIB, NULL);
     for (size_t i = 0; i < BLOCKS; i++) give(seen, rig, &blocks[i]);
     for (int i = 0; i < 20; i++) {
-        (void)strata_facade_look_for_idleness(rig->s);
+        (void)strata_facade_check_idle(rig->s);
         rig_pass(rig, 100 * 1000 * 1000);
     }
     see_all(seen, rig);

@@ -118,9 +118,9 @@ TEST(facade_log, what_cannot_be_held_for_its_function_is_told_at_once) {
     ASSERT_GE(dup2(fileno(said), STDERR_FILENO), 0);
     strata_log_hold();
     strata_host_fail_at(1, 0);
-    strata_log_tell(STRATA_LOG_WARNING, "no room for this");
+    strata_log_report(STRATA_LOG_WARNING, "no room for this");
     strata_host_fail_at(0, 0);
-    strata_log_let_go();
+    strata_log_unhold();
     strata_log_flush();
     (void)dup2(kept, STDERR_FILENO);
     (void)close(kept);

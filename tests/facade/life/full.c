@@ -121,7 +121,7 @@ TEST(facade_full, a_block_whose_slot_is_used_up_is_lost_where_no_other_slot_is_l
 static bool tables_grow(void) {
     strata_growing_t range;
     EXPECT_OK(strata_growing_reserve(&range, 4096, 64 << 20));
-    bool grows = strata_growing_usable(&range) < strata_growing_most(&range);
+    bool grows = strata_growing_usable(&range) < strata_growing_max(&range);
     strata_growing_release(&range);
     return grows;
 }

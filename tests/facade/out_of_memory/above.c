@@ -39,7 +39,7 @@ static void falls_to_the_limit(const char *layers) {
     /* Under it the caches keep again what they get. */
     EXPECT_OK(strata_set_limit(rig.s, rig.gpu, STRATA_UNLIMITED));
     EXPECT_OK(strata_free(rig.s, rig_allocate(&rig, NULL, 8 * MIB - 512).ref));
-    EXPECT_FALSE(atomic_load(&rig_domain(&rig)->above));
+    EXPECT_FALSE(atomic_load(&rig_domain(&rig)->over_limit));
     EXPECT_EQ(rig_stack(&rig, NULL)->attention_free & STRATA_ATTENTION_LIMIT, 0);
     if (rig_stack(&rig, NULL)->hit) EXPECT_EQ(rig_stack(&rig, NULL)->attention_allocate & STRATA_ATTENTION_CORE, 0);
     EXPECT_EQ(none.ref, 5);
@@ -125,7 +125,7 @@ static bool is_freed_while_the_limit_falls(uint32_t n, bool other) {
     bool freed = before_lock_end(&before);
     if (!freed) EXPECT_OK(strata_free(rig.s, block.ref));
     EXPECT_EQ(reserved_of(&rig), 8 * MIB);
-    EXPECT_FALSE(atomic_load(&rig_domain(&rig)->above));
+    EXPECT_FALSE(atomic_load(&rig_domain(&rig)->over_limit));
     EXPECT_EQ((own->attention_free | rig_stack(&rig, stream)->attention_free) & STRATA_ATTENTION_LIMIT, 0);
     EXPECT_EQ((own->attention_allocate | rig_stack(&rig, stream)->attention_allocate) & STRATA_ATTENTION_CORE, 0);
     return freed;
@@ -173,7 +173,7 @@ TEST_RIG(facade_above, limits_that_come_and_go_among_threads_leave_no_watch_afte
     for (int i = 0; i < THREADS; i++) pthread_join(workers[i].thread, NULL);
     EXPECT_OK(strata_set_limit(rig->s, rig->gpu, 8 * MIB));
     EXPECT_LE(reserved_of(rig), 8 * MIB);
-    EXPECT_FALSE(atomic_load(&rig_domain(rig)->above));
+    EXPECT_FALSE(atomic_load(&rig_domain(rig)->over_limit));
     for (int i = 0; i < THREADS; i++) EXPECT_EQ(rig_stack(rig, workers[i].stream)->attention_free & STRATA_ATTENTION_LIMIT, 0);
 }
 

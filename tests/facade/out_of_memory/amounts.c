@@ -6,7 +6,7 @@ static const char *said(const char *format, const uint64_t *bytes, size_t count)
     static char line[200];
     strata_text_t text = {.text = line, .capacity = sizeof line};
     line[0] = '\0';
-    strata_text_say_amounts(&text, format, bytes, count);
+    strata_text_append_amounts(&text, format, bytes, count);
     return line;
 }
 

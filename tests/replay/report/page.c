@@ -27,20 +27,20 @@ static void made_gone(made_t **made) {
 }
 
 /* Replays a run once more up to its peak. */
-static strata_status_t take_map(const strata_trace_t *trace, const strata_contender_t *contender, strata_page_run_t *run) {
+static strata_status_t take_map(const strata_trace_t *trace, const strata_candidate_t *candidate, strata_page_run_t *run) {
     static strata_run_result_t result;
-    strata_run_options_t options = {.target = contender->target,
+    strata_run_options_t options = {.target = candidate->target,
                                     .timeline = {.lag_ns = LAG},
                                     .rows = run->result->peak_row,
                                     .look = strata_map_take,
                                     .look_context = &run->map};
     if (options.rows == 0) return STRATA_OK;
-    strata_status_t status = strata_run(trace, contender->strategy, &options, &result);
+    strata_status_t status = strata_run(trace, candidate->strategy, &options, &result);
     return status == STRATA_OK ? run->map.status : status;
 }
 
 static strata_status_t write_page(const char *path, strata_page_t *page, const strata_figures_t *figures) {
-    const strata_findings_t findings = {.runs = figures, .contenders = page->contenders, .traces = page->count / page->contenders};
+    const strata_findings_t findings = {.runs = figures, .candidates = page->candidates, .traces = page->count / page->candidates};
     strata_output_t *out;
     strata_status_t status = strata_output_open(path, &out);
     if (status != STRATA_OK) return status;
@@ -50,14 +50,14 @@ static strata_status_t write_page(const char *path, strata_page_t *page, const s
     return status;
 }
 
-static strata_status_t fill(made_t *made, const strata_trace_t *trace, const strata_contender_t *contenders, size_t count,
+static strata_status_t fill(made_t *made, const strata_trace_t *trace, const strata_candidate_t *candidates, size_t count,
                             const char *path) {
     strata_page_t page;
     strata_figures_t figures[MOST];
     strata_status_t status = strata_page_begin(&page, 1, count);
     if (status != STRATA_OK) return status;
-    strata_comparison_t comparison = {.contenders = contenders,
-                                      .contender_count = count,
+    strata_comparison_t comparison = {.candidates = candidates,
+                                      .candidate_count = count,
                                       .timeline = {.lag_ns = LAG},
                                       .repeat = 1,
                                       .follow = strata_page_follow(&page, 0, trace)};
@@ -65,19 +65,19 @@ static strata_status_t fill(made_t *made, const strata_trace_t *trace, const str
     for (size_t i = 0; i < count && status == STRATA_OK; i++) {
         figures[i] = made->results[i].figures;
         page.runs[i].result = &made->results[i];
-        status = take_map(trace, &contenders[i], &page.runs[i]);
+        status = take_map(trace, &candidates[i], &page.runs[i]);
     }
     if (status == STRATA_OK) status = write_page(path, &page, figures);
     strata_page_end(&page);
     return status;
 }
 
-static made_t *make(const strata_trace_t *trace, const strata_contender_t *contenders, size_t count) {
+static made_t *make(const strata_trace_t *trace, const strata_candidate_t *candidates, size_t count) {
     char path[512];
     size_t bytes = 0;
     made_t *made = calloc(1, sizeof *made);
     snprintf(path, sizeof path, "%s", temporary("page.html"));
-    made->status = fill(made, trace, contenders, count, path);
+    made->status = fill(made, trace, candidates, count, path);
     made->text = made->status == STRATA_OK ? read_bytes(path, &bytes) : NULL;
     if (!made->text) return made;
     made->text[bytes] = '\0';
@@ -86,16 +86,16 @@ static made_t *make(const strata_trace_t *trace, const strata_contender_t *conte
     return made;
 }
 
-static strata_contender_t contender_of(const strata_strategy_t *strategy, const char *label, uint64_t capacity) {
-    return (strata_contender_t){
+static strata_candidate_t contender_of(const strata_strategy_t *strategy, const char *label, uint64_t capacity) {
+    return (strata_candidate_t){
         .label = label, .strategy = strategy, .target = {.profile = strata_sim_profile("h100"), .capacity = capacity}};
 }
 
 /* A page of two presets; the strategies live as long as the process. */
 static made_t *make_two(const strata_trace_t *trace, const char *a, const char *b, uint64_t capacity) {
     strata_strategy_t *strategies[] = {strategy_of(a, NULL), strategy_of(b, NULL)};
-    strata_contender_t contenders[] = {contender_of(strategies[0], a, capacity), contender_of(strategies[1], b, capacity)};
-    made_t *made = trace && strategies[0] && strategies[1] ? make(trace, contenders, 2) : NULL;
+    strata_candidate_t candidates[] = {contender_of(strategies[0], a, capacity), contender_of(strategies[1], b, capacity)};
+    made_t *made = trace && strategies[0] && strategies[1] ? make(trace, candidates, 2) : NULL;
     strata_strategy_delete(strategies[0]);
     strata_strategy_delete(strategies[1]);
     return made;
@@ -227,9 +227,9 @@ TEST(page, a_map_of_few_rows_has_every_byte) {
     strata_strategy_t *strategy CLOSED_BY(strategy_gone) = strategy_of("pytorch", NULL);
     ASSERT_TRUE(trace && strategy);
     result = replay_trace(trace, strategy, 0, LAG);
-    strata_contender_t contender = contender_of(strategy, "pytorch", 0);
+    strata_candidate_t candidate = contender_of(strategy, "pytorch", 0);
     strata_page_run_t run = {.trace = trace, .result = &result};
-    ASSERT_OK(take_map(trace, &contender, &run));
+    ASSERT_OK(take_map(trace, &candidate, &run));
     static const size_t mosts[] = {100000, 300, 40, 3, 0};
     for (size_t i = 0; i < sizeof mosts / sizeof *mosts; i++) {
         size_t rows = 0;
@@ -329,8 +329,8 @@ TEST(page, names_stay_text) {
                                                                   "alloc,2,104857600,0,0,</style>\n");
     strata_strategy_t *strategy CLOSED_BY(strategy_gone) = strategy_of("pytorch", NULL);
     ASSERT_TRUE(trace && strategy);
-    strata_contender_t contenders[] = {contender_of(strategy, BREAKS_OUT, 32 * MIB), contender_of(strategy, "</PRE><b>", 0)};
-    made_t *made CLOSED_BY(made_gone) = make(trace, contenders, 2);
+    strata_candidate_t candidates[] = {contender_of(strategy, BREAKS_OUT, 32 * MIB), contender_of(strategy, "</PRE><b>", 0)};
+    made_t *made CLOSED_BY(made_gone) = make(trace, candidates, 2);
     expect_page(made);
     if (!made->text) return;
     EXPECT_EQ(occurrences(made->text, "<img"), 0);
@@ -356,18 +356,18 @@ TEST(page, needs_host_memory) {
     strata_trace_t *trace CLOSED_BY(trace_gone) = trace_of(COLUMNS "alloc,1,1048576,0,0\nfree,1,0,0,1\nalloc,2,512,0,2\n");
     strata_strategy_t *strategy CLOSED_BY(strategy_gone) = strategy_of("system", NULL);
     ASSERT_TRUE(trace && strategy);
-    strata_contender_t contender = contender_of(strategy, "system", 0);
+    strata_candidate_t candidate = contender_of(strategy, "system", 0);
     char path[512];
     static made_t made;
     snprintf(path, sizeof path, "%s", temporary("page.html"));
-    ASSERT_OK(fill(&made, trace, &contender, 1, path));
+    ASSERT_OK(fill(&made, trace, &candidate, 1, path));
     uint64_t before = strata_host_allocations();
-    ASSERT_OK(fill(&made, trace, &contender, 1, path));
+    ASSERT_OK(fill(&made, trace, &candidate, 1, path));
     uint64_t allocations = strata_host_allocations() - before;
     EXPECT_GT(allocations, 20);
     for (uint64_t k = 1; k <= allocations; k++) {
         strata_host_fail_at(k, 0);
-        strata_status_t status = fill(&made, trace, &contender, 1, path);
+        strata_status_t status = fill(&made, trace, &candidate, 1, path);
         strata_host_fail_at(0, 0);
         if (status != STRATA_OK) EXPECT_EQ(status, STRATA_E_HOST_MEMORY);
     }

@@ -73,7 +73,7 @@ static char *json_of(const strata_figures_t *runs, size_t count) {
     snprintf(path, sizeof path, "%s", temporary("figures.json"));
     EXPECT_OK(strata_output_open(path, &out));
     if (!out) return NULL;
-    strata_findings_json(out, &(strata_findings_t){.runs = runs, .contenders = count, .traces = count > 0});
+    strata_findings_json(out, &(strata_findings_t){.runs = runs, .candidates = count, .traces = count > 0});
     EXPECT_OK(strata_output_finish(out));
     char *text = read_bytes(path, &length);
     if (text) text[length] = '\0';

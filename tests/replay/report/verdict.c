@@ -203,15 +203,15 @@ static void expect_same(const char *trace, const char *const *strategies, const 
                         const size_t *expected) {
     strata_trace_t *rows CLOSED_BY(trace_gone) = trace_of(trace);
     strata_strategy_t *loaded[MOST] = {0};
-    strata_contender_t contenders[MOST];
+    strata_candidate_t candidates[MOST];
     size_t stands_for[MOST];
     for (size_t i = 0; i < count; i++) {
         const char *const one[] = {set ? set[i] : NULL, NULL};
         loaded[i] = strategy_of(strategies[i], one);
-        contenders[i] = (strata_contender_t){
+        candidates[i] = (strata_candidate_t){
             .label = strategies[i], .strategy = loaded[i], .target = {.profile = strata_sim_profile("h100")}};
     }
-    EXPECT_OK(strata_contenders_same(contenders, count, rows, stands_for));
+    EXPECT_OK(strata_candidates_same(candidates, count, rows, stands_for));
     for (size_t i = 0; i < count; i++) {
         EXPECT_EQ(stands_for[i], expected[i]);
         strata_strategy_delete(loaded[i]);
@@ -248,13 +248,13 @@ TEST(same, pools_count_where_the_trace_has_them) {
 TEST(same, devices_and_capacities_count) {
     strata_trace_t *trace CLOSED_BY(trace_gone) = trace_of(COLUMNS "alloc,1,100,0,0\n");
     strata_strategy_t *strategy CLOSED_BY(strategy_gone) = strategy_of("system", NULL);
-    strata_contender_t contenders[MOST] = {
+    strata_candidate_t candidates[MOST] = {
         {.label = "a", .strategy = strategy, .target = {.profile = strata_sim_profile("h100")}},
         {.label = "b", .strategy = strategy, .target = {.profile = strata_sim_profile("a100")}},
         {.label = "c", .strategy = strategy, .target = {.profile = strata_sim_profile("h100"), .capacity = GIB}},
         {.label = "d", .strategy = strategy, .target = {.profile = strata_sim_profile("h100")}}};
     size_t stands_for[MOST];
-    ASSERT_OK(strata_contenders_same(contenders, MOST, trace, stands_for));
+    ASSERT_OK(strata_candidates_same(candidates, MOST, trace, stands_for));
     EXPECT_EQ(stands_for[1], 1);
     EXPECT_EQ(stands_for[2], 2);
     EXPECT_EQ(stands_for[3], 0);
@@ -283,9 +283,9 @@ TEST_EACH(ranking, reports_traces_without_device_memory, quiet_t, quiets) {
     strata_strategy_t *near CLOSED_BY(strategy_gone) = strategy_of("pinned_near", NULL);
     strata_strategy_t *usual CLOSED_BY(strategy_gone) = strategy_of("strata", NULL);
     strata_target_t target = {.profile = strata_sim_profile("h100")};
-    strata_contender_t contenders[2] = {{.label = "pinned_near", .strategy = near, .target = target},
+    strata_candidate_t candidates[2] = {{.label = "pinned_near", .strategy = near, .target = target},
                                         {.label = "strata", .strategy = usual, .target = target}};
-    strata_comparison_t comparison = {.contenders = contenders, .contender_count = 2, .repeat = 1};
+    strata_comparison_t comparison = {.candidates = candidates, .candidate_count = 2, .repeat = 1};
     strata_run_result_t results[2];
     strata_verdict_t verdict;
     ASSERT_OK(strata_compare(&comparison, trace, results));

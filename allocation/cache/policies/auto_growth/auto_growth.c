@@ -71,10 +71,11 @@ static strata_status_t allocate(strata_layer_t *base, const strata_request_t *re
 
 static void free_block(strata_layer_t *base, strata_record_t *block, strata_call_t *call) {
     auto_growth_t *self = (auto_growth_t *)base;
-    strata_leaving_t leaving = {0};
+    strata_detached_t leaving = {0};
     uint32_t number = block->chunk;
-    uint32_t slot = strata_auto_growth_put_back(self, block);
-    if (slot == 0 || !self->gives_idle_back || !strata_chunks_goes(&self->chunks, strata_chunk_at(&self->chunks, number))) return;
+    uint32_t slot = strata_auto_growth_free_block(self, block);
+    if (slot == 0 || !self->frees_idle_chunks || !strata_chunks_may_release(&self->chunks, strata_chunk_at(&self->chunks, number)))
+        return;
     strata_chunks_detach(&self->chunks, number, &leaving);
     (void)strata_chunks_give_back(&self->chunks, &leaving, call);
 }
@@ -82,27 +83,27 @@ static void free_block(strata_layer_t *base, strata_record_t *block, strata_call
 /* ---- operations that first coalesce the last-freed block ---- */
 
 static uint64_t release(strata_layer_t *base, strata_call_t *call) {
-    strata_auto_growth_join_apart((auto_growth_t *)base);
+    strata_auto_growth_flush_last_freed((auto_growth_t *)base);
     return strata_chunks_release(base, call);
 }
 
 static uint64_t trim(strata_layer_t *base, uint64_t keep, strata_call_t *call) {
-    strata_auto_growth_join_apart((auto_growth_t *)base);
+    strata_auto_growth_flush_last_freed((auto_growth_t *)base);
     return strata_chunks_trim(base, keep, call);
 }
 
 static strata_status_t validate(strata_layer_t *base) {
-    strata_auto_growth_join_apart((auto_growth_t *)base);
+    strata_auto_growth_flush_last_freed((auto_growth_t *)base);
     return strata_auto_growth_validate(base);
 }
 
 void strata_auto_growth_walk(strata_layer_t *base, strata_walk_fn visit, void *context) {
-    strata_auto_growth_join_apart((auto_growth_t *)base);
+    strata_auto_growth_flush_last_freed((auto_growth_t *)base);
     strata_chunks_walk(base, visit, context);
 }
 
 static const strata_record_t *find(strata_layer_t *base, uint64_t address) {
-    strata_auto_growth_join_apart((auto_growth_t *)base);
+    strata_auto_growth_flush_last_freed((auto_growth_t *)base);
     return strata_chunks_find(base, address);
 }
 
@@ -142,8 +143,8 @@ static uint64_t rounded_up(const auto_growth_t *self, uint64_t size) {
 /* Derives the rules from the options and the number of steps that have ended. */
 static void set_rules(auto_growth_t *self) {
     self->warming_up = self->steps < strata_auto_growth_options(self)->warm_up_steps;
-    self->road = strata_auto_growth_road(self);
-    strata_chunks_keep_apart(&self->chunks, self->road == STRATA_AUTO_GROWTH_PLAIN && !self->gives_idle_back);
+    self->hit_mode = strata_auto_growth_hit_mode(self);
+    strata_chunks_enable_last_freed(&self->chunks, self->hit_mode == STRATA_AUTO_GROWTH_PLAIN && !self->frees_idle_chunks);
 }
 
 /* With split_pools, requests above chunk_size get chunks of their own size. Smaller requests may use free
@@ -159,12 +160,12 @@ static void set_pools(auto_growth_t *self, const auto_growth_options_t *o) {
         strata_bins_init(&self->pools[pool].bins, (uint32_t)__builtin_ctzll(self->chunks.unit));
 }
 
-void strata_auto_growth_begin_low(auto_growth_t *self, uint64_t alignment, uint64_t first_up_to) {
+void strata_auto_growth_init_low(auto_growth_t *self, uint64_t alignment, uint64_t first_up_to) {
     self->chunks.unit = alignment;
     self->first_up_to = first_up_to;
-    self->cuts_low = true;
-    strata_chunks_keep_apart(&self->chunks, true);
-    self->road = STRATA_AUTO_GROWTH_AS_SAID;
+    self->splits_low = true;
+    strata_chunks_enable_last_freed(&self->chunks, true);
+    self->hit_mode = STRATA_AUTO_GROWTH_GENERAL;
     for (uint32_t pool = 0; pool < STRATA_AUTO_GROWTH_POOLS; pool++)
         strata_bins_init(&self->pools[pool].bins, (uint32_t)__builtin_ctzll(alignment));
 }
@@ -178,7 +179,7 @@ static strata_status_t create(strata_layer_t *base) {
     self->chunks.unit = o->alignment;
     /* With stable addresses, the same free memory gives the same address even if no place is known yet. */
     self->by_address = o->order == STRATA_AUTO_GROWTH_BY_ADDRESS || o->stable_addresses;
-    self->gives_idle_back = o->free_idle_chunk;
+    self->frees_idle_chunks = o->free_idle_chunk;
     set_pools(self, o);
     if (o->stable_addresses) status = strata_repeats_init(&self->chunks.repeats);
     set_rules(self);
@@ -199,7 +200,7 @@ static void notify(strata_layer_t *base, strata_notice_t *notice, strata_call_t 
 }
 
 uint64_t strata_auto_growth_idle_bytes(strata_layer_t *base) {
-    strata_auto_growth_join_apart((auto_growth_t *)base);
+    strata_auto_growth_flush_last_freed((auto_growth_t *)base);
     return strata_auto_growth_idle((auto_growth_t *)base);
 }
 

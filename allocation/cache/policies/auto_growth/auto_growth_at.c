@@ -8,28 +8,29 @@ static uint32_t pool_of(const auto_growth_t *self, uint32_t slot) {
 /* ---- the chunk policy ---- */
 
 /* An idle chunk is one block. */
-static void leave(strata_layer_t *base, const strata_chunk_t *chunk) {
+static void unindex_chunk(strata_layer_t *base, const strata_chunk_t *chunk) {
     auto_growth_t *self = (auto_growth_t *)base;
     strata_auto_growth_remove(self, chunk->first, self->by_address, pool_of(self, chunk->first));
 }
 
-static void take_out(strata_layer_t *base, uint32_t slot) {
+static void index_remove(strata_layer_t *base, uint32_t slot) {
     auto_growth_t *self = (auto_growth_t *)base;
     strata_auto_growth_remove(self, slot, self->by_address, pool_of(self, slot));
 }
 
-static void put_in(strata_layer_t *base, uint32_t slot) {
+static void index_insert(strata_layer_t *base, uint32_t slot) {
     auto_growth_t *self = (auto_growth_t *)base;
     strata_auto_growth_insert(self, slot, self->by_address, pool_of(self, slot));
 }
 
-static bool cut(strata_layer_t *base, const strata_record_t *block, strata_record_t *rest) {
+static bool on_split(strata_layer_t *base, const strata_record_t *block, strata_record_t *rest) {
     (void)base;
     rest->pool = block->pool;
     return true;
 }
 
-const strata_chunk_policy_t strata_auto_growth_policy = {.leave = leave, .take_out = take_out, .put_in = put_in, .cut = cut};
+const strata_chunk_policy_t strata_auto_growth_policy = {
+    .unindex_chunk = unindex_chunk, .index_remove = index_remove, .index_insert = index_insert, .on_split = on_split};
 
 /* ---- serving ---- */
 
@@ -37,11 +38,11 @@ const strata_chunk_policy_t strata_auto_growth_policy = {.leave = leave, .take_o
  * address, so any pool will do. */
 static bool may_have(const auto_growth_t *self, uint32_t pool, uint64_t rounded) {
     uint32_t own = strata_auto_growth_pool_for(self, rounded);
-    return pool == own || (own == 0 && self->spills) || self->cuts_low;
+    return pool == own || (own == 0 && self->spills) || self->splits_low;
 }
 
 strata_record_t *strata_auto_growth_take_at(auto_growth_t *self, const strata_extent_t *place, uint64_t rounded, uint64_t size) {
-    strata_auto_growth_join_apart(self);
+    strata_auto_growth_flush_last_freed(self);
     uint32_t slot = place->size == rounded ? strata_chunks_free_at(&self->chunks, place) : 0;
     if (slot == 0 || !may_have(self, pool_of(self, slot), rounded)) return NULL;
     uint32_t pool = pool_of(self, slot), own = strata_chunks_carve(&self->chunks, slot, place);

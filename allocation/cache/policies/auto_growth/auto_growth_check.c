@@ -28,14 +28,14 @@ static strata_status_t sum_pools(auto_growth_t *self, tally_t free[STRATA_AUTO_G
 /* Checks the fields that the fast path reads instead of the options. */
 static strata_status_t validate_rules(const auto_growth_t *self) {
     const auto_growth_options_t *o = strata_auto_growth_options(self);
-    bool divided = o->small_pool_size > 0 || o->split_pools;
+    bool two_pools = o->small_pool_size > 0 || o->split_pools;
     bool warming_up = self->steps < o->warm_up_steps;
-    if (divided != strata_auto_growth_is_divided(self) || self->spills != o->split_pools)
+    if (two_pools != strata_auto_growth_has_two_pools(self) || self->spills != o->split_pools)
         return corrupt("the chunks are not divided as the options require", 0);
     if (strata_repeats_are_on(&self->chunks.repeats) != o->stable_addresses)
         return corrupt("addresses are not kept as the options require", 0);
     if (self->warming_up != warming_up) return corrupt("the warm-up state does not match the steps", 0);
-    if (self->road != strata_auto_growth_road(self)) return corrupt("the hit path is wrong", 0);
+    if (self->hit_mode != strata_auto_growth_hit_mode(self)) return corrupt("the hit path is wrong", 0);
     return STRATA_OK;
 }
 
@@ -48,7 +48,7 @@ static strata_status_t validate_pool(auto_growth_t *self, uint32_t number, const
 
 strata_status_t strata_auto_growth_validate(strata_layer_t *base) {
     auto_growth_t *self = (auto_growth_t *)base;
-    strata_pieces_tally_t pieces = {0};
+    strata_block_list_tally_t pieces = {0};
     tally_t free[STRATA_AUTO_GROWTH_POOLS] = {0};
     strata_status_t status = validate_rules(self);
     if (status == STRATA_OK) status = strata_chunks_validate(&self->chunks, &pieces);

@@ -22,7 +22,7 @@ enum {
 enum { STRATA_AUTO_GROWTH_BY_ADDRESS, STRATA_AUTO_GROWTH_ANY_ORDER };
 /* The mode of a hit and its free. In the PLAIN modes there is one pool, and no padding, warm-up or stable
  * addresses. Then they check neither the pool nor if a block may be split. */
-enum { STRATA_AUTO_GROWTH_PLAIN, STRATA_AUTO_GROWTH_PLAIN_BY_ADDRESS, STRATA_AUTO_GROWTH_AS_SAID };
+enum { STRATA_AUTO_GROWTH_PLAIN, STRATA_AUTO_GROWTH_PLAIN_BY_ADDRESS, STRATA_AUTO_GROWTH_GENERAL };
 enum { STRATA_AUTO_GROWTH_RECLAIM_OWN, STRATA_AUTO_GROWTH_RECLAIM_LADDER };
 
 typedef struct auto_growth_options {
@@ -58,12 +58,12 @@ typedef struct auto_growth {
         strata_chunks_t chunks; /* their unit is the alignment */
     };
     uint64_t used_bytes; /* bytes of all blocks that are not in an index */
-    uint8_t road;
+    uint8_t hit_mode;
     bool by_address;
-    bool gives_idle_back; /* free_idle_chunk */
+    bool frees_idle_chunks; /* free_idle_chunk */
     /* the low end of a free block serves a request. auto_growth_vmm sets it, because its chunks grow at their
      * high end. */
-    bool cuts_low;
+    bool splits_low;
     bool warming_up; /* until steps == warm_up_steps: a free block serves only its own size, and misses grow exactly */
     bool spills; /* pool 1 may serve requests that pool 0 cannot */
     uint64_t first_up_to; /* pool 0 serves rounded requests up to this; UINT64_MAX if it is the only pool */
@@ -79,15 +79,15 @@ static inline strata_slab_t *slab_of(auto_growth_t *self) { return &self->base.s
 static inline uint64_t strata_auto_growth_idle(const auto_growth_t *self) { return self->chunks.bytes - self->used_bytes; }
 
 /* Returns true if there is more than one pool. */
-static inline bool strata_auto_growth_is_divided(const auto_growth_t *self) { return self->first_up_to != UINT64_MAX; }
+static inline bool strata_auto_growth_has_two_pools(const auto_growth_t *self) { return self->first_up_to != UINT64_MAX; }
 static inline uint32_t strata_auto_growth_pools(const auto_growth_t *self) {
-    return strata_auto_growth_is_divided(self) ? STRATA_AUTO_GROWTH_POOLS : 1;
+    return strata_auto_growth_has_two_pools(self) ? STRATA_AUTO_GROWTH_POOLS : 1;
 }
 
-static inline uint8_t strata_auto_growth_road(const auto_growth_t *self) {
+static inline uint8_t strata_auto_growth_hit_mode(const auto_growth_t *self) {
     bool padded = strata_auto_growth_options(self)->padding > 0;
-    if (self->warming_up || padded || strata_repeats_are_on(&self->chunks.repeats) || strata_auto_growth_is_divided(self))
-        return STRATA_AUTO_GROWTH_AS_SAID;
+    if (self->warming_up || padded || strata_repeats_are_on(&self->chunks.repeats) || strata_auto_growth_has_two_pools(self))
+        return STRATA_AUTO_GROWTH_GENERAL;
     return self->by_address ? STRATA_AUTO_GROWTH_PLAIN_BY_ADDRESS : STRATA_AUTO_GROWTH_PLAIN;
 }
 
@@ -127,9 +127,9 @@ extern const strata_direct_t strata_auto_growth_direct;
 /* Frees a block that counts as used, and coalesces it with its free neighbors. Returns the slot of the free
  * block that contains it. Returns 0 if its slot's generations are exhausted and no other slot is free. The
  * block then stays unused. */
-uint32_t strata_auto_growth_put_back(auto_growth_t *self, strata_record_t *block);
+uint32_t strata_auto_growth_free_block(auto_growth_t *self, strata_record_t *block);
 /* Coalesces the last-freed block, so that all free blocks are in an index. */
-void strata_auto_growth_join_apart(auto_growth_t *self);
+void strata_auto_growth_flush_last_freed(auto_growth_t *self);
 /* Serves a rounded request at a place. Returns NULL if that is not possible. */
 strata_record_t *strata_auto_growth_take_at(auto_growth_t *self, const strata_extent_t *place, uint64_t rounded, uint64_t size);
 extern const strata_chunk_policy_t strata_auto_growth_policy;
@@ -147,7 +147,7 @@ strata_status_t strata_auto_growth_search(strata_layer_t *base, strata_lookup_t 
 strata_record_t *strata_auto_growth_serve_from_pool(auto_growth_t *self, uint64_t rounded, uint64_t size, uint32_t pool);
 /* Sets up two pools of blocks of `alignment` in `any` order, one up to `first_up_to` bytes and one for larger
  * blocks. Must be called after strata_chunks_init(). */
-void strata_auto_growth_begin_low(auto_growth_t *self, uint64_t alignment, uint64_t first_up_to);
+void strata_auto_growth_init_low(auto_growth_t *self, uint64_t alignment, uint64_t first_up_to);
 strata_record_t *strata_auto_growth_serve_at(strata_layer_t *base, const strata_block_t *at, size_t requested,
                                              const strata_stack_t *stack);
 uint64_t strata_auto_growth_idle_bytes(strata_layer_t *base);

@@ -21,7 +21,7 @@
 #include "platform/place.h"
 
 /* The sum of two sizes never overflows. */
-#define MOST_BYTES        (1ull << 61)
+#define MAX_BYTES         (1ull << 61)
 #define DEFAULT_SPLIT_CAP (128ull << 20)
 #define ROW(name)         offsetof(bfc_options_t, name)
 #define HOT               inline __attribute__((always_inline))
@@ -116,9 +116,9 @@ static uint32_t fitting(const bfc_t *self, const lookup_t *lookup) {
 
 /* Splits a free block that is in no bin; neither part is in one. Returns the slot of the high part, or 0 if no
  * slot is left. */
-static uint32_t cut(bfc_t *self, uint32_t slot, uint64_t size) {
+static uint32_t split_block(bfc_t *self, uint32_t slot, uint64_t size) {
     strata_record_t *block = bfc_block(self, slot);
-    uint32_t after = strata_pieces_cut(bfc_slab(self), slot, size);
+    uint32_t after = strata_block_list_split(bfc_slab(self), slot, size);
     if (after == 0) return 0;
     strata_record_t *rest = bfc_block(self, after);
     strata_mark(rest, strata_mark_count(block), strata_mark_stream(block));
@@ -126,7 +126,7 @@ static uint32_t cut(bfc_t *self, uint32_t slot, uint64_t size) {
         strata_chunks_note_last(&self->chunks, after);
         return after;
     }
-    strata_pieces_join(bfc_slab(self), slot);
+    strata_block_list_absorb(bfc_slab(self), slot);
     return 0;
 }
 
@@ -138,13 +138,14 @@ static bool is_divisible(const bfc_t *self, const strata_record_t *block, uint64
  * nothing changed, if no slot is left. */
 static uint32_t carve(bfc_t *self, uint32_t slot, const lookup_t *lookup) {
     uint64_t prefix = padding(bfc_block(self, slot), lookup);
-    uint32_t own = prefix ? cut(self, slot, prefix) : slot;
-    uint32_t rest = own && is_divisible(self, bfc_block(self, own), lookup->base.rounded) ? cut(self, own, lookup->base.rounded)
-                                                                                          : own;
+    uint32_t own = prefix ? split_block(self, slot, prefix) : slot;
+    uint32_t rest = own && is_divisible(self, bfc_block(self, own), lookup->base.rounded)
+                        ? split_block(self, own, lookup->base.rounded)
+                        : own;
     if (rest == 0) {
         if (own && prefix) {
             strata_bfc_unstamp(self, bfc_block(self, own));
-            strata_pieces_join(bfc_slab(self), slot);
+            strata_block_list_absorb(bfc_slab(self), slot);
             strata_chunks_note_last(&self->chunks, slot);
         }
         return 0;
@@ -291,7 +292,7 @@ static strata_status_t extend(bfc_t *self, const lookup_t *lookup, uint32_t *reg
     asked.freed_before = 0;
     strata_status_t status = ask_for_less_and_less(self, strata_min(size, available), least, &asked, region);
     if (status != STRATA_OK) return status;
-    if (grew && !doubled && self->next_region < MOST_BYTES) self->next_region *= 2;
+    if (grew && !doubled && self->next_region < MAX_BYTES) self->next_region *= 2;
     return STRATA_OK;
 }
 
@@ -370,7 +371,7 @@ static const strata_cache_policy_t policy = {.search = search, .serve_at = serve
 
 static strata_status_t allocate(strata_layer_t *base, const strata_request_t *request, strata_record_t **record) {
     bfc_t *self = (bfc_t *)base;
-    if (request->size > MOST_BYTES || request->alignment > MOST_BYTES)
+    if (request->size > MAX_BYTES || request->alignment > MAX_BYTES)
         return strata_fail(STRATA_E_INVALID, 0, "the size is too large");
     lookup_t lookup = {.base = {.request = request,
                                 .size = request->size,
@@ -386,18 +387,18 @@ static strata_status_t allocate(strata_layer_t *base, const strata_request_t *re
     strata_last_users_hold(&self->last, lookup.base.user);
     if (self->frontier_moved) strata_bfc_merge_safe(self);
     strata_status_t status = strata_cache_serve(&self->chunks, &policy, &self->chunks.growing, &lookup.base, record);
-    strata_last_users_let_go(&self->last, lookup.base.user);
+    strata_last_users_release(&self->last, lookup.base.user);
     return status;
 }
 
 static void free_block(strata_layer_t *base, strata_record_t *block, strata_call_t *call) {
     bfc_t *self = (bfc_t *)base;
     (void)call;
-    strata_bfc_put_back(self, block);
+    strata_bfc_free_block(self, block);
 }
 
 static bool quick_free(strata_layer_t *base, strata_record_t *block) {
-    strata_bfc_put_back((bfc_t *)base, block);
+    strata_bfc_free_block((bfc_t *)base, block);
     return true;
 }
 
@@ -413,7 +414,7 @@ static void begin_doubling(bfc_t *self) {
 static void notify(strata_layer_t *base, strata_notice_t *notice, strata_call_t *call) {
     bfc_t *self = (bfc_t *)base;
     switch (notice->kind) {
-    case STRATA_NOTICE_STREAM_GONE: strata_last_users_stream_gone(&self->last, base->domain, notice->stream, call); break;
+    case STRATA_NOTICE_STREAM_GONE: strata_last_users_stream_destroyed(&self->last, base->domain, notice->stream, call); break;
     case STRATA_NOTICE_CAPTURE_BEGIN:
         /* One instance serves several pools in turn, and each starts with small regions. */
         if (self->chunks.count == 0) begin_doubling(self);
@@ -422,7 +423,7 @@ static void notify(strata_layer_t *base, strata_notice_t *notice, strata_call_t 
     case STRATA_NOTICE_CAPTURE_END: self->captures--; break;
     case STRATA_NOTICE_STEP: strata_repeats_step(&self->chunks.repeats); break;
     case STRATA_NOTICE_FRONTIER: notice->taken |= strata_bfc_set_frontier(self, notice->count); break;
-    case STRATA_NOTICE_REPORT: strata_bfc_tell(self, notice->telling); break;
+    case STRATA_NOTICE_REPORT: strata_bfc_print(self, notice->telling); break;
     case STRATA_NOTICE_PEAKS: self->peak_used = self->used_bytes; break;
     default: break;
     }
@@ -435,7 +436,7 @@ static strata_status_t read_limits(bfc_t *self) {
     uint64_t available, total;
     strata_status_t status = strata_device_mem_info(self->base.domain->device, &available, &total);
     if (status != STRATA_OK) return status;
-    self->limit = strata_min(strata_min(o->memory_limit, strata_share(total, o->memory_fraction)), MOST_BYTES);
+    self->limit = strata_min(strata_min(o->memory_limit, strata_share(total, o->memory_fraction)), MAX_BYTES);
     begin_doubling(self);
     self->split_cap = o->fragmentation_fraction > 0 ? strata_share(self->limit, o->fragmentation_fraction) : DEFAULT_SPLIT_CAP;
     self->split_cap = strata_min(self->split_cap, UINT32_MAX - STRATA_BFC_UNIT);
@@ -474,7 +475,7 @@ static uint64_t idle_bytes(strata_layer_t *base) { return bfc_idle((const bfc_t 
 /* Any alignment is possible, because a block may leave room in front of it. */
 static uint64_t alignment(const void *filled, strata_place_kind_t place, uint64_t below, uint64_t *wanted) {
     (void)filled, (void)place, (void)below, (void)wanted;
-    return MOST_BYTES;
+    return MAX_BYTES;
 }
 
 const strata_layer_type_t strata_bfc_type = {

@@ -32,7 +32,7 @@ static strata_status_t validate_region(const bfc_t *self, uint32_t number, uint3
     return live == bfc_region_at(self, number)->live ? STRATA_OK : corrupt("a region's count of live blocks is wrong", 0);
 }
 
-static strata_status_t validate_regions(const bfc_t *self, const strata_pieces_tally_t *pieces) {
+static strata_status_t validate_regions(const bfc_t *self, const strata_block_list_tally_t *pieces) {
     uint32_t stamps = 0;
     STRATA_EACH_CHUNK(&self->chunks, number) {
         strata_status_t status = validate_region(self, number, &stamps);
@@ -46,7 +46,7 @@ static strata_status_t validate_regions(const bfc_t *self, const strata_pieces_t
 
 strata_status_t strata_bfc_validate(strata_layer_t *base) {
     bfc_t *self = (bfc_t *)base;
-    strata_pieces_tally_t pieces = {.apart = true};
+    strata_block_list_tally_t pieces = {.may_be_adjacent = true};
     strata_status_t status = strata_chunks_validate(&self->chunks, &pieces);
     if (status == STRATA_OK) status = validate_regions(self, &pieces);
     if (status == STRATA_OK) status = strata_tree_validate(&self->idle, bfc_slab(self));

@@ -29,7 +29,7 @@ void strata_bfc_note(bfc_t *self, const strata_record_t *block, bool allocated) 
     uint32_t slot = strata_slab_slot(bfc_slab(self), block);
     bfc_note_t *note = bfc_note_of(self, slot);
     self->actions++;
-    if (2 * (uint64_t)slot * sizeof *note >= strata_growing_usable(&self->notes)) strata_growing_want(&self->notes, false);
+    if (2 * (uint64_t)slot * sizeof *note >= strata_growing_usable(&self->notes)) strata_growing_mark(&self->notes, false);
     if (note) note->action = self->actions;
     if (note && allocated) note->id = self->ids;
     self->history[self->actions % STRATA_BFC_HISTORY] = self->used_bytes;

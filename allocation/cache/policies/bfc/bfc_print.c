@@ -138,7 +138,7 @@ static void say_seen(const strata_telling_t *telling, const seen_t *seen) {
     say_actions(telling, seen);
 }
 
-void strata_bfc_tell(bfc_t *self, const strata_telling_t *telling) {
+void strata_bfc_print(bfc_t *self, const strata_telling_t *telling) {
     seen_t seen = {.regions = 0};
     strata_stack_take(self->base.stack);
     see(self, telling, &seen);

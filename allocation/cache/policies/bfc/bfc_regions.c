@@ -6,20 +6,20 @@
 
 /* ---- blocks ---- */
 
-static bool is_vouched_for(const bfc_t *self, const strata_record_t *block) {
+static bool is_safe_by_frontier(const bfc_t *self, const strata_record_t *block) {
     return bfc_stamp_of(block) != 0 || !strata_last_users_uses(&self->last, block);
 }
 
-static HOT bool may_join(void *owner, uint32_t low, uint32_t high) {
+static HOT bool may_merge(void *owner, uint32_t low, uint32_t high) {
     const bfc_t *self = owner;
     return bfc_stamp_of(bfc_block(self, low)) == 0 && bfc_stamp_of(bfc_block(self, high)) == 0;
 }
 
 /* A block without a count may join one with a count only if the host need not wait for its users. */
-static HOT bool may_join_counted(void *owner, uint32_t low, uint32_t high) {
+static HOT bool may_merge_counted(void *owner, uint32_t low, uint32_t high) {
     const bfc_t *self = owner;
-    return may_join(owner, low, high) ||
-           (is_vouched_for(self, bfc_block(self, low)) && is_vouched_for(self, bfc_block(self, high)));
+    return may_merge(owner, low, high) ||
+           (is_safe_by_frontier(self, bfc_block(self, low)) && is_safe_by_frontier(self, bfc_block(self, high)));
 }
 
 static HOT void remove_free(void *owner, uint32_t slot) { strata_bfc_unindex(owner, slot); }
@@ -31,18 +31,18 @@ static HOT void merge_notes(void *owner, uint32_t low, uint32_t high) {
     strata_chunks_pass_last(&self->chunks, low, high);
 }
 
-static const strata_coalesce_t coalesce = {.remove = remove_free, .may_join = may_join, .join = merge_notes};
-static const strata_coalesce_t coalesce_counted = {.remove = remove_free, .may_join = may_join_counted, .join = merge_notes};
+static const strata_coalesce_t coalesce = {.remove = remove_free, .may_merge = may_merge, .on_merge = merge_notes};
+static const strata_coalesce_t coalesce_counted = {.remove = remove_free, .may_merge = may_merge_counted, .on_merge = merge_notes};
 
 static COLD uint32_t coalesce_all(bfc_t *self, uint32_t slot) {
-    return strata_pieces_coalesce(bfc_slab(self), slot, self, &coalesce_counted);
+    return strata_block_list_coalesce(bfc_slab(self), slot, self, &coalesce_counted);
 }
 
 uint32_t strata_bfc_coalesce(bfc_t *self, uint32_t slot, bool all) {
-    return all ? coalesce_all(self, slot) : strata_pieces_coalesce(bfc_slab(self), slot, self, &coalesce);
+    return all ? coalesce_all(self, slot) : strata_block_list_coalesce(bfc_slab(self), slot, self, &coalesce);
 }
 
-void strata_bfc_put_back(bfc_t *self, strata_record_t *block) {
+void strata_bfc_free_block(bfc_t *self, strata_record_t *block) {
     uint32_t slot = strata_slab_slot(bfc_slab(self), block);
     if (block->generation >= STRATA_GENERATION_LAST) {
         slot = strata_chunks_move_block(&self->chunks, slot);
@@ -81,7 +81,7 @@ uint64_t strata_bfc_releasable(const bfc_t *self) {
 }
 
 /* The free blocks may be several, because counts keep some of them separate. */
-static bool may_go(const strata_layer_t *base, const strata_chunk_t *chunk) {
+static bool may_release(const strata_layer_t *base, const strata_chunk_t *chunk) {
     return ((const bfc_t *)base)->captures == 0 && ((const bfc_region_t *)chunk)->live == 0;
 }
 
@@ -92,7 +92,7 @@ static bool is_in_use(const strata_layer_t *base, const strata_chunk_t *chunk) {
     return false;
 }
 
-static void leave(strata_layer_t *base, const strata_chunk_t *chunk) {
+static void unindex_chunk(strata_layer_t *base, const strata_chunk_t *chunk) {
     bfc_t *self = (bfc_t *)base;
     for (uint32_t slot = chunk->first; slot; slot = bfc_block(self, slot)->next) {
         strata_bfc_unindex(self, slot);
@@ -106,22 +106,22 @@ static void wait_for_users(strata_layer_t *base, strata_call_t *call) {
 
 /* ---- at a given address ---- */
 
-static void take_out(strata_layer_t *base, uint32_t slot) { strata_bfc_unindex((bfc_t *)base, slot); }
+static void index_remove(strata_layer_t *base, uint32_t slot) { strata_bfc_unindex((bfc_t *)base, slot); }
 
-static void put_in(strata_layer_t *base, uint32_t slot) { strata_bfc_index((bfc_t *)base, slot); }
+static void index_insert(strata_layer_t *base, uint32_t slot) { strata_bfc_index((bfc_t *)base, slot); }
 
-static bool cut(strata_layer_t *base, const strata_record_t *block, strata_record_t *rest) {
+static bool on_split(strata_layer_t *base, const strata_record_t *block, strata_record_t *rest) {
     strata_mark(rest, strata_mark_count(block), strata_mark_stream(block));
     return strata_bfc_stamp_rest((bfc_t *)base, block, rest);
 }
 
-static void join_again(strata_layer_t *base, strata_record_t *rest) { strata_bfc_unstamp((bfc_t *)base, rest); }
+static void on_absorb(strata_layer_t *base, strata_record_t *rest) { strata_bfc_unstamp((bfc_t *)base, rest); }
 
-const strata_chunk_policy_t strata_bfc_policy = {.may_go = may_go,
-                                                 .leave = leave,
+const strata_chunk_policy_t strata_bfc_policy = {.may_release = may_release,
+                                                 .unindex_chunk = unindex_chunk,
                                                  .is_in_use = is_in_use,
                                                  .wait = wait_for_users,
-                                                 .take_out = take_out,
-                                                 .put_in = put_in,
-                                                 .cut = cut,
-                                                 .join = join_again};
+                                                 .index_remove = index_remove,
+                                                 .index_insert = index_insert,
+                                                 .on_split = on_split,
+                                                 .on_absorb = on_absorb};

@@ -104,7 +104,7 @@ extern const strata_chunk_policy_t strata_bfc_policy;
  * user is `user`, and other streams need a wait. Returns its slot. */
 uint32_t strata_bfc_mark_region(bfc_t *self, uint32_t region, uint32_t user);
 /* Frees a block. It is coalesced with its free neighbors and indexed, or stays separate with a stamp. */
-void strata_bfc_put_back(bfc_t *self, strata_record_t *block);
+void strata_bfc_free_block(bfc_t *self, strata_record_t *block);
 /* Coalesces a free block with its free neighbors that have no stamp, or with `all` also with stamped ones.
  * Returns the slot of the result. */
 uint32_t strata_bfc_coalesce(bfc_t *self, uint32_t slot, bool all);
@@ -155,7 +155,7 @@ static inline bfc_note_t *bfc_note_of(const bfc_t *self, uint32_t slot) {
     bool there = self->history && slot < strata_growing_usable(&self->notes) / sizeof(bfc_note_t);
     return there ? (bfc_note_t *)self->notes.memory + slot : NULL;
 }
-void strata_bfc_tell(bfc_t *self, const strata_telling_t *telling);
+void strata_bfc_print(bfc_t *self, const strata_telling_t *telling);
 
 /* ---- check (bfc_check.c) ---- */
 

@@ -76,7 +76,7 @@ typedef struct lookup {
     strata_stream_t stream;
     uint32_t kind;
     uint16_t server; /* the number of the requesting stack */
-    bool buried, asked; /* exited threads were waited for; the program's callbacks were called */
+    bool reaped, asked; /* exited threads were waited for; the program's callbacks were called */
 } lookup_t;
 
 /* ---- serving from a free block ---- */
@@ -95,8 +95,8 @@ static HOT bool is_divisible(const caching_t *self, const strata_record_t *block
 }
 
 /* Splits the rest off a block and inserts it into the block's tree. Returns false if the slab is full. */
-static HOT bool cut(caching_t *self, strata_tree_t *idle, uint32_t slot, uint64_t size) {
-    uint32_t after = strata_pieces_cut(caching_slab(self), slot, size);
+static HOT bool split_block(caching_t *self, strata_tree_t *idle, uint32_t slot, uint64_t size) {
+    uint32_t after = strata_block_list_split(caching_slab(self), slot, size);
     if (after == 0) return false;
     const strata_record_t *block = caching_block(self, slot);
     strata_record_t *rest = caching_block(self, after);
@@ -119,7 +119,7 @@ static HOT void hand_out_whole(caching_t *self, strata_record_t *block, const lo
  * possible. */
 static HOT strata_record_t *hand_out(caching_t *self, strata_tree_t *idle, uint32_t slot, const lookup_t *lookup) {
     strata_record_t *block = caching_block(self, slot);
-    if (is_divisible(self, block, lookup) && !cut(self, idle, slot, lookup->base.rounded)) return NULL;
+    if (is_divisible(self, block, lookup) && !split_block(self, idle, slot, lookup->base.rounded)) return NULL;
     if (block->size - lookup->base.size > UINT32_MAX) return NULL;
     hand_out_whole(self, block, lookup);
     return block;
@@ -155,16 +155,16 @@ static strata_record_t *take_foreign(caching_t *self, uint32_t slot, const looku
     uint32_t user = strata_caching_stream(self, lookup->stream);
     strata_record_t *block = user ? take(self, slot, lookup) : NULL;
     if (!block || strata_uses_note(&self->uses, &block->own_uses, user, true) == STRATA_OK) return block;
-    strata_caching_put_back(self, block);
+    strata_caching_free_block(self, block);
     return NULL;
 }
 
 /* Searches the banks of destroyed streams. */
-static strata_record_t *search_gone(caching_t *self, const lookup_t *lookup) {
-    for (uint32_t node = self->first_gone; node; node = caching_bank_at(self, node)->next_gone) {
+static strata_record_t *search_orphans(caching_t *self, const lookup_t *lookup) {
+    for (uint32_t node = self->first_orphan; node; node = caching_bank_at(self, node)->next_orphan_bank) {
         const caching_bank_t *bank = caching_bank_at(self, node);
         uint32_t slot = fitting(self, &bank->idle[lookup->kind], lookup);
-        if (!slot || !strata_caching_bank_is_anybodys(self, bank)) continue;
+        if (!slot || !strata_caching_bank_is_unowned(self, bank)) continue;
         strata_record_t *block = take_foreign(self, slot, lookup);
         if (block) return block;
     }
@@ -182,7 +182,7 @@ static strata_record_t *find(caching_t *self, const lookup_t *lookup) {
         if (!strata_last_users_wait(&self->last, self->base.domain, lookup->base.request->call)) return NULL;
         slot = fitting(self, &bank->idle[lookup->kind], lookup);
     }
-    return slot ? take(self, slot, lookup) : search_gone(self, lookup);
+    return slot ? take(self, slot, lookup) : search_orphans(self, lookup);
 }
 
 static strata_status_t search(strata_layer_t *base, strata_lookup_t *lookup, strata_record_t **record) {
@@ -359,7 +359,7 @@ static bool ask_callbacks(caching_t *self, const strata_request_t *request) {
     if (request->call->purpose == STRATA_FOR_CHUNK) return false;
     uint64_t growths = self->base.stack->figures.growths;
     strata_opened_t opened = strata_call_unlock(request->call);
-    uint64_t freed = strata_callbacks_ask(domain, request->size);
+    uint64_t freed = strata_callbacks_call(domain, request->size);
     strata_call_lock(request->call, opened);
     return freed > 0 || self->base.stack->figures.growths != growths;
 }
@@ -369,10 +369,10 @@ static bool ask_callbacks(caching_t *self, const strata_request_t *request) {
 static bool wait(strata_layer_t *base, strata_lookup_t *base_lookup, uint64_t growth_size, strata_patience_t *patience) {
     caching_t *self = (caching_t *)base;
     lookup_t *lookup = (lookup_t *)base_lookup;
-    bool first = !lookup->buried;
+    bool first = !lookup->reaped;
     (void)growth_size, (void)patience;
-    lookup->buried = true;
-    if (first && strata_caching_bury_threads(self, base_lookup->request->call)) return true;
+    lookup->reaped = true;
+    if (first && strata_caching_reap_threads(self, base_lookup->request->call)) return true;
     first = !lookup->asked;
     lookup->asked = true;
     return first && ask_callbacks(self, base_lookup->request);
@@ -410,14 +410,14 @@ void strata_caching_free(strata_layer_t *base, strata_record_t *block, strata_ca
         block->own_uses = 0;
         if (block->borrows && strata_uses_free(&self->uses, block, call) != STRATA_FREED_DONE) return;
     }
-    strata_caching_put_back(self, block);
+    strata_caching_free_block(self, block);
 }
 
 /* Returns false for a borrowed block, which waits for its events first. */
 bool strata_caching_quick_free(strata_layer_t *base, strata_record_t *block) {
     caching_t *self = (caching_t *)base;
     if (!caching_ignores_streams(self) && block->own_uses) return false;
-    strata_caching_put_back(self, block);
+    strata_caching_free_block(self, block);
     return true;
 }
 

@@ -10,7 +10,7 @@ static strata_stream_t handle_of(const caching_t *self, const caching_bank_t *ba
 /* Returns true if the bank serves this stream of the calling thread. */
 static bool serves(const caching_t *self, const caching_bank_t *bank, bool streams, strata_stream_t stream) {
     if (!streams) return bank->stream == 0;
-    return !bank->gone && strata_user_is(caching_stream_at(self, bank->stream), stream);
+    return !bank->orphaned && strata_user_is(caching_stream_at(self, bank->stream), stream);
 }
 
 /* In places without owner streams, blocks belong to no stream, and every user borrows. */
@@ -67,10 +67,10 @@ uint32_t strata_caching_bank(caching_t *self, const strata_request_t *request) {
     return node;
 }
 
-bool strata_caching_bank_is_anybodys(caching_t *self, const caching_bank_t *bank) {
+bool strata_caching_bank_is_unowned(caching_t *self, const caching_bank_t *bank) {
     /* A graph may use it at its next launch. */
     if (atomic_load(&self->base.stack->group->pinned)) return false;
-    return bank->gone && strata_users_has_passed(&self->uses.users, bank->stream);
+    return bank->orphaned && strata_users_has_passed(&self->uses.users, bank->stream);
 }
 
 static void unlink_bank(caching_t *self, uint32_t node) {
@@ -78,49 +78,49 @@ static void unlink_bank(caching_t *self, uint32_t node) {
     uint32_t *link = &caching_stream_at(self, bank->stream)->list;
     while (*link != node) link = &caching_bank_at(self, *link)->next_of_stream;
     *link = bank->next_of_stream;
-    if (bank->prev_gone) caching_bank_at(self, bank->prev_gone)->next_gone = bank->next_gone;
-    else self->first_gone = bank->next_gone;
-    if (bank->next_gone) caching_bank_at(self, bank->next_gone)->prev_gone = bank->prev_gone;
+    if (bank->prev_orphan_bank) caching_bank_at(self, bank->prev_orphan_bank)->next_orphan_bank = bank->next_orphan_bank;
+    else self->first_orphan = bank->next_orphan_bank;
+    if (bank->next_orphan_bank) caching_bank_at(self, bank->next_orphan_bank)->prev_orphan_bank = bank->prev_orphan_bank;
 }
 
 void strata_caching_bank_settle(caching_t *self, uint32_t node) {
     caching_bank_t *bank = caching_bank_at(self, node);
-    if (bank->segments > 0 || bank->busy > 0 || !bank->gone) return;
+    if (bank->segments > 0 || bank->busy > 0 || !bank->orphaned) return;
     strata_order_remove(&self->bank_order, node);
     unlink_bank(self, node);
     uint32_t stream = bank->stream;
     strata_nodes_give(&self->banks, node);
-    strata_users_let_go(&self->uses.users, stream);
+    strata_users_release(&self->uses.users, stream);
 }
 
 /* ---- streams of banks ---- */
 
-static void bank_gone(caching_t *self, uint32_t node) {
+static void orphan_bank(caching_t *self, uint32_t node) {
     caching_bank_t *bank = caching_bank_at(self, node);
-    bank->gone = true;
-    bank->prev_gone = 0;
-    bank->next_gone = self->first_gone;
-    if (bank->next_gone) caching_bank_at(self, bank->next_gone)->prev_gone = node;
-    self->first_gone = node;
+    bank->orphaned = true;
+    bank->prev_orphan_bank = 0;
+    bank->next_orphan_bank = self->first_orphan;
+    if (bank->next_orphan_bank) caching_bank_at(self, bank->next_orphan_bank)->prev_orphan_bank = node;
+    self->first_orphan = node;
     strata_caching_bank_settle(self, node);
 }
 
-void strata_caching_leave_banks(caching_t *self, uint32_t node, strata_user_state_t state) {
-    strata_users_leave(&self->uses.users, node, state);
+void strata_caching_orphan_banks(caching_t *self, uint32_t node, strata_user_state_t state) {
+    strata_users_detach(&self->uses.users, node, state);
     for (uint32_t bank = caching_stream_at(self, node)->list, next; bank; bank = next) {
         next = caching_bank_at(self, bank)->next_of_stream;
-        bank_gone(self, bank);
+        orphan_bank(self, bank);
     }
 }
 
 static void give_up(void *owner, uint32_t node) {
     caching_t *self = owner;
-    strata_caching_leave_banks(self, node, STRATA_USER_LOST);
+    strata_caching_orphan_banks(self, node, STRATA_USER_UNOBSERVABLE);
     self->gave_up = true;
 }
 
 void strata_caching_give_up_threads(caching_t *self) {
-    if (!self->burying) strata_users_bury(&self->uses.users, give_up, self);
+    if (!self->burying) strata_users_reap(&self->uses.users, give_up, self);
 }
 
 uint32_t strata_caching_stream(caching_t *self, strata_stream_t handle) {

@@ -30,7 +30,7 @@ static strata_status_t validate_segment(const caching_t *self, uint32_t node) {
 
 typedef struct bank_tally {
     uint64_t bytes;
-    uint32_t blocks, segments, gone;
+    uint32_t blocks, segments, orphaned;
 } bank_tally_t;
 
 static strata_status_t validate_bank(const caching_t *self, uint32_t node, bank_tally_t *tally) {
@@ -45,13 +45,13 @@ static strata_status_t validate_bank(const caching_t *self, uint32_t node, bank_
     const strata_order_key_t key = strata_caching_bank_key(self, bank->stream);
     if (memcmp(&bank->link.key, &key, sizeof key) != 0) return corrupt("a bank's position does not match its stream", 0);
     tally->segments += bank->segments;
-    if (bank->gone != (bank->stream && caching_stream_at(self, bank->stream)->state != STRATA_USER_NAMED))
+    if (bank->orphaned != (bank->stream && caching_stream_at(self, bank->stream)->state != STRATA_USER_NAMED))
         return corrupt("a bank's destroyed flag does not match its stream", 0);
-    tally->gone += bank->gone;
+    tally->orphaned += bank->orphaned;
     return status;
 }
 
-static strata_status_t validate_banks(const caching_t *self, const strata_pieces_tally_t *blocks) {
+static strata_status_t validate_banks(const caching_t *self, const strata_block_list_tally_t *blocks) {
     bank_tally_t tally = {0};
     strata_status_t status = strata_order_validate(&self->bank_order);
     for (uint32_t node = caching_first_bank(self); node && status == STRATA_OK; node = caching_next_bank(self, node))
@@ -62,13 +62,14 @@ static strata_status_t validate_banks(const caching_t *self, const strata_pieces
     uint32_t count = self->vmm ? self->runs.parts.count + self->ranges.used - 1 - self->ranges.unused : self->chunks.count;
     if (tally.segments != count) return corrupt("the banks do not match the segments", 0);
     uint32_t gone = 0;
-    for (uint32_t node = self->first_gone; node && gone <= tally.gone; node = caching_bank_at(self, node)->next_gone) gone++;
-    return tally.gone == gone ? STRATA_OK : corrupt("the list of banks of destroyed streams is wrong", 0);
+    for (uint32_t node = self->first_orphan; node && gone <= tally.orphaned; node = caching_bank_at(self, node)->next_orphan_bank)
+        gone++;
+    return tally.orphaned == gone ? STRATA_OK : corrupt("the list of banks of destroyed streams is wrong", 0);
 }
 
 strata_status_t strata_caching_validate(strata_layer_t *base) {
     caching_t *self = (caching_t *)base;
-    strata_pieces_tally_t pieces = {0};
+    strata_block_list_tally_t pieces = {0};
     strata_status_t status = strata_chunks_validate(&self->chunks, &pieces);
     if (status == STRATA_OK && self->vmm) status = strata_caching_validate_ranges(self);
     STRATA_EACH_CHUNK(&self->chunks, node)

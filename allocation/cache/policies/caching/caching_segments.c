@@ -25,15 +25,15 @@ static HOT void merge_marks(void *owner, uint32_t low, uint32_t high) {
     if (caching_ignores_streams(self)) strata_mark_merge(caching_block(self, low), caching_block(self, high), self->last.waited);
 }
 
-static const strata_coalesce_t coalesce = {.remove = remove_free, .join = merge_marks};
+static const strata_coalesce_t coalesce = {.remove = remove_free, .on_merge = merge_marks};
 
-void strata_caching_put_back(caching_t *self, strata_record_t *block) {
+void strata_caching_free_block(caching_t *self, strata_record_t *block) {
     strata_slab_t *slab = caching_slab(self);
     uint32_t own = strata_slab_slot(slab, block);
     uint64_t size = block->size;
     putting_t putting = {self, caching_tree_of(self, block)};
     if (caching_ignores_streams(self)) strata_last_users_mark(&self->last, block, block->user);
-    uint32_t slot = strata_pieces_coalesce(slab, own, &putting, &coalesce);
+    uint32_t slot = strata_block_list_coalesce(slab, own, &putting, &coalesce);
     if (slot == own && block->generation >= STRATA_GENERATION_LAST && (slot = strata_chunks_move_block(&self->chunks, own)) == 0) {
         block->state = STRATA_RECORD_DEFERRED;
         self->used_bytes += block->size - size; /* includes the neighbor that it absorbed */
@@ -48,7 +48,7 @@ void strata_caching_put_back(caching_t *self, strata_record_t *block) {
 
 /* ---- giving segments back ---- */
 
-static void leave(strata_layer_t *base, const strata_chunk_t *chunk) {
+static void unindex_chunk(strata_layer_t *base, const strata_chunk_t *chunk) {
     caching_t *self = (caching_t *)base;
     uint32_t bank = ((const caching_segment_t *)chunk)->bank;
     const strata_record_t *block = caching_block(self, chunk->first);
@@ -61,7 +61,7 @@ static bool is_in_use(const strata_layer_t *base, const strata_chunk_t *chunk) {
     return strata_last_users_uses(&((const caching_t *)base)->last, caching_block((const caching_t *)base, chunk->first));
 }
 
-static bool may_go(const strata_layer_t *base, const strata_chunk_t *chunk) {
+static bool may_release(const strata_layer_t *base, const strata_chunk_t *chunk) {
     const caching_t *self = (const caching_t *)base;
     return self->uses.captures == 0 && strata_chunk_is_idle(base, chunk);
 }
@@ -71,30 +71,30 @@ static void wait_for_users(strata_layer_t *base, strata_call_t *call) {
     (void)strata_last_users_wait(&((caching_t *)base)->last, base->domain, call);
 }
 
-static void take_out(strata_layer_t *base, uint32_t slot) {
+static void index_remove(strata_layer_t *base, uint32_t slot) {
     caching_t *self = (caching_t *)base;
     strata_tree_take(caching_tree_of(self, caching_block(self, slot)), caching_slab(self), slot);
 }
 
-static void put_in(strata_layer_t *base, uint32_t slot) {
+static void index_insert(strata_layer_t *base, uint32_t slot) {
     caching_t *self = (caching_t *)base;
     strata_tree_add(caching_tree_of(self, caching_block(self, slot)), caching_slab(self), slot);
 }
 
-static bool cut(strata_layer_t *base, const strata_record_t *block, strata_record_t *rest) {
+static bool on_split(strata_layer_t *base, const strata_record_t *block, strata_record_t *rest) {
     (void)base;
     rest->pool = block->pool;
     strata_mark(rest, strata_mark_count(block), strata_mark_stream(block));
     return true;
 }
 
-const strata_chunk_policy_t strata_caching_policy = {.may_go = may_go,
-                                                     .leave = leave,
+const strata_chunk_policy_t strata_caching_policy = {.may_release = may_release,
+                                                     .unindex_chunk = unindex_chunk,
                                                      .is_in_use = is_in_use,
                                                      .wait = wait_for_users,
-                                                     .take_out = take_out,
-                                                     .put_in = put_in,
-                                                     .cut = cut};
+                                                     .index_remove = index_remove,
+                                                     .index_insert = index_insert,
+                                                     .on_split = on_split};
 
 /* Returns true if the segment of a free block may go. */
 static bool is_to_spare(caching_t *self, const strata_record_t *block) {
@@ -102,7 +102,7 @@ static bool is_to_spare(caching_t *self, const strata_record_t *block) {
            !(self->chunks.ordered && strata_last_users_uses(&self->last, block));
 }
 
-static void detach(caching_t *self, uint32_t slot, strata_leaving_t *leaving) {
+static void detach(caching_t *self, uint32_t slot, strata_detached_t *leaving) {
     strata_chunks_detach(&self->chunks, caching_block(self, slot)->chunk, leaving);
 }
 
@@ -134,13 +134,13 @@ static uint32_t next_idle(caching_t *self, strata_caching_walk_t *walk) {
     return strata_caching_next_idle(self, walk, is_to_spare);
 }
 
-static void release_kind(caching_t *self, uint32_t kind, strata_leaving_t *leaving) {
+static void release_kind(caching_t *self, uint32_t kind, strata_detached_t *leaving) {
     strata_caching_walk_t walk = {.kind = kind};
     for (uint32_t slot; (slot = next_idle(self, &walk)) != 0;) detach(self, slot, leaving);
 }
 
 uint64_t strata_caching_release_all(caching_t *self, strata_call_t *call) {
-    strata_leaving_t leaving = {0};
+    strata_detached_t leaving = {0};
     if (self->uses.captures > 0) return 0;
     strata_chunks_wait_for_users(&self->chunks, call);
     release_kind(self, STRATA_CACHING_LARGE, &leaving);
@@ -157,7 +157,7 @@ bool strata_caching_release_oversize(caching_t *self, uint32_t bank, uint32_t ki
     const strata_tree_t *tree = &caching_bank_at(self, bank)->idle[kind];
     uint64_t least = caching_options_of(self)->max_split_size, key = strata_max(rounded, least);
     uint64_t size = UINT64_MAX, ptr = UINT64_MAX;
-    strata_leaving_t leaving = {0};
+    strata_detached_t leaving = {0};
     strata_chunks_wait_for_users(&self->chunks, call);
     uint32_t slot = strata_tree_find(tree, slab, key);
     if (slot && is_to_spare(self, caching_block(self, slot))) detach(self, slot, &leaving);
@@ -190,7 +190,7 @@ static ages_t sum_ages(caching_t *self) {
 void strata_caching_collect(caching_t *self, strata_call_t *call) {
     if (self->chunks.held <= self->collect_above) return;
     uint64_t target = self->chunks.held - self->collect_above;
-    strata_leaving_t leaving = {0};
+    strata_detached_t leaving = {0};
     ages_t ages = sum_ages(self);
     for (bool some = true; some && leaving.bytes < target && ages.count > 0;) {
         double mean = ages.sum / ages.count;

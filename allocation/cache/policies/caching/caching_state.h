@@ -42,11 +42,11 @@ typedef struct caching_bank {
     uint32_t busy; /* calls in progress that use the bank. It must not end before they do. */
     /* a thread requests memory from below with the lock open, and other threads that miss wait for it */
     bool growing[STRATA_CACHING_KINDS];
-    bool gone; /* its stream was destroyed. Remains set after the bank has ended, because a stale hint may still refer to it. */
+    bool orphaned; /* its stream was destroyed. Remains set after the bank has ended, because a stale hint may still refer to it. */
     uint32_t unmapping[STRATA_CACHING_KINDS]; /* threads that are unmapping its memory, with the lock open */
     uint32_t ranges[STRATA_CACHING_KINDS]; /* the first of its address ranges, or 0 */
     uint32_t next_of_stream; /* next bank of the same stream */
-    uint32_t next_gone, prev_gone;
+    uint32_t next_orphan_bank, prev_orphan_bank;
     strata_order_link_t link;
     strata_tree_t idle[STRATA_CACHING_KINDS];
 } caching_bank_t;
@@ -84,7 +84,7 @@ typedef struct caching {
     strata_last_users_t last; /* replaces `uses` with `streams: ignored`; `user` of a live block is one of these */
     strata_nodes_t banks;
     strata_order_t bank_order; /* by stream handle, which is the peer's order of streams, and then by node */
-    uint32_t first_gone; /* first bank of a destroyed stream */
+    uint32_t first_orphan; /* first bank of a destroyed stream */
     bool gave_up; /* set while memory of exited threads has not been waited for, so that no stream may use it */
     bool burying; /* a thread is waiting for that, and the others do not */
     uint64_t retries, waits_for_all, collected_bytes, oversize_segments; /* statistics */
@@ -168,7 +168,7 @@ uint64_t strata_caching_poll_uses(caching_t *self, strata_call_t *call);
 void strata_caching_wait_for_uses(caching_t *self, strata_call_t *call);
 /* Makes the memory of the default streams of exited threads usable by any stream. The host waits for the
  * device, with the lock open. Returns true if there was such memory. */
-bool strata_caching_bury_threads(caching_t *self, strata_call_t *call);
+bool strata_caching_reap_threads(caching_t *self, strata_call_t *call);
 
 strata_status_t strata_caching_record_stream(strata_layer_t *base, strata_record_t *block, strata_stream_t stream,
                                              strata_call_t *call);
@@ -198,8 +198,8 @@ static inline bool strata_caching_is_in_use(caching_t *self, const strata_record
 uint32_t strata_caching_stream(caching_t *self, strata_stream_t stream);
 /* Forgets the handle of a stream, given by its node. Any stream may use the memory of its banks once the
  * stream's work is done. */
-void strata_caching_leave_banks(caching_t *self, uint32_t node, strata_user_state_t state);
-/* Gives up the default streams of exited threads. Their memory is unusable until strata_caching_bury_threads(),
+void strata_caching_orphan_banks(caching_t *self, uint32_t node, strata_user_state_t state);
+/* Gives up the default streams of exited threads. Their memory is unusable until strata_caching_reap_threads(),
  * and banks without memory end. */
 void strata_caching_give_up_threads(caching_t *self);
 /* Returns the position of a bank in the order of banks. `stream` is its stream's node, or 0. */
@@ -220,7 +220,7 @@ static inline uint32_t strata_caching_known_bank(const caching_t *self, const st
 void strata_caching_bank_settle(caching_t *self, uint32_t node);
 /* Returns true if any stream may use the memory of a bank. Its stream must be gone and its work done, and no
  * graph may use the memory. */
-bool strata_caching_bank_is_anybodys(caching_t *self, const caching_bank_t *bank);
+bool strata_caching_bank_is_unowned(caching_t *self, const caching_bank_t *bank);
 uint32_t strata_caching_reach(strata_layer_t *base, const strata_record_t *block, uint64_t size, strata_stream_t *stream);
 
 /* ---- segments (caching_segments.c) ---- */
@@ -228,7 +228,7 @@ uint32_t strata_caching_reach(strata_layer_t *base, const strata_record_t *block
 extern const strata_chunk_policy_t strata_caching_policy;
 
 /* Frees a block, coalesces it with its free neighbors and inserts it into its bank. */
-void strata_caching_put_back(caching_t *self, strata_record_t *block);
+void strata_caching_free_block(caching_t *self, strata_record_t *block);
 /* Returns the tree of a bank's free blocks of a kind. All blocks of a segment are in one tree. */
 static inline strata_tree_t *caching_tree(const caching_t *self, uint32_t bank, uint32_t kind) {
     uint8_t code = caching_code(bank, kind);

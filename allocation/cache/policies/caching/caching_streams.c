@@ -53,13 +53,13 @@ void strata_caching_begin_use(caching_t *self, strata_record_t *block, strata_st
 static uint64_t put_done_back(caching_t *self, uint32_t done) {
     strata_record_t *block;
     uint64_t bytes, freed = 0;
-    for (; strata_uses_take_done(&self->uses, &done, &block, &bytes); freed += bytes) strata_caching_put_back(self, block);
+    for (; strata_uses_take_done(&self->uses, &done, &block, &bytes); freed += bytes) strata_caching_free_block(self, block);
     return freed;
 }
 
 uint64_t strata_caching_poll_uses(caching_t *self, strata_call_t *call) {
     bool asks = self->uses.first_awaited || self->uses.joining;
-    if (self->uses.kept) (void)put_done_back(self, strata_uses_take_up(&self->uses, call));
+    if (self->uses.kept) (void)put_done_back(self, strata_uses_resume_kept(&self->uses, call));
     return asks ? put_done_back(self, strata_uses_poll(&self->uses)) : 0;
 }
 
@@ -71,7 +71,7 @@ void strata_caching_wait_for_uses(caching_t *self, strata_call_t *call) {
 void strata_caching_poll(strata_layer_t *base, strata_call_t *call, strata_pending_t *pending) {
     caching_t *self = (caching_t *)base;
     pending->freed_bytes += strata_caching_poll_uses(self, call);
-    strata_uses_tell_pending(&self->uses, pending);
+    strata_uses_add_pending(&self->uses, pending);
 }
 
 void strata_caching_waits(strata_layer_t *base, strata_wait_fn wait, void *context) {
@@ -80,22 +80,22 @@ void strata_caching_waits(strata_layer_t *base, strata_wait_fn wait, void *conte
 
 /* ---- destroyed streams, captures ---- */
 
-static void stream_gone(caching_t *self, strata_stream_t handle, strata_call_t *call) {
+static void stream_destroyed(caching_t *self, strata_stream_t handle, strata_call_t *call) {
     if (caching_ignores_streams(self)) {
-        strata_last_users_stream_gone(&self->last, self->base.domain, handle, call);
+        strata_last_users_stream_destroyed(&self->last, self->base.domain, handle, call);
         return;
     }
     uint32_t node = strata_users_find(&self->uses.users, handle);
     if (node == 0) return;
     caching_stream_at(self, node)->holds++;
-    bool told = strata_uses_mark_end(&self->uses, node, call);
+    bool completion_known = strata_uses_mark_end(&self->uses, node, call);
     /* The lock was open, so another thread may have forgotten the stream already. */
     if (caching_stream_at(self, node)->state == STRATA_USER_NAMED)
-        strata_caching_leave_banks(self, node, told ? STRATA_USER_GONE : STRATA_USER_LOST);
-    strata_uses_leave(&self->uses, node, told, call);
+        strata_caching_orphan_banks(self, node, completion_known ? STRATA_USER_DESTROYED : STRATA_USER_UNOBSERVABLE);
+    strata_uses_detach(&self->uses, node, completion_known, call);
 }
 
-bool strata_caching_bury_threads(caching_t *self, strata_call_t *call) {
+bool strata_caching_reap_threads(caching_t *self, strata_call_t *call) {
     if (self->burying || caching_ignores_streams(self)) return false;
     strata_caching_give_up_threads(self);
     /* It is also set if an earlier wait has failed. */
@@ -104,8 +104,8 @@ bool strata_caching_bury_threads(caching_t *self, strata_call_t *call) {
     strata_opened_t opened = strata_call_unlock(call);
     bool done = strata_domain_wait_for_all(self->base.domain);
     strata_call_lock(call, opened);
-    for (uint32_t node = 0; done && (node = strata_users_next_lost_thread(&self->uses.users, node)) != 0;)
-        caching_stream_at(self, node)->state = STRATA_USER_GONE;
+    for (uint32_t node = 0; done && (node = strata_users_next_exited_thread(&self->uses.users, node)) != 0;)
+        caching_stream_at(self, node)->state = STRATA_USER_DESTROYED;
     self->gave_up = !done;
     self->burying = false;
     return done;
@@ -114,7 +114,7 @@ bool strata_caching_bury_threads(caching_t *self, strata_call_t *call) {
 void strata_caching_notify(strata_layer_t *base, strata_notice_t *notice, strata_call_t *call) {
     caching_t *self = (caching_t *)base;
     switch (notice->kind) {
-    case STRATA_NOTICE_STREAM_GONE: stream_gone(self, notice->stream, call); break;
+    case STRATA_NOTICE_STREAM_GONE: stream_destroyed(self, notice->stream, call); break;
     case STRATA_NOTICE_CAPTURE_BEGIN: strata_uses_capture_begin(&self->uses); break;
     case STRATA_NOTICE_CAPTURE_END: (void)put_done_back(self, strata_uses_capture_end(&self->uses, call)); break;
     case STRATA_NOTICE_STEP: strata_repeats_step(&self->chunks.repeats); break;

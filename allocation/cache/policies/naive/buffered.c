@@ -66,17 +66,17 @@ static bool quick_free(strata_layer_t *base, strata_record_t *block) {
 }
 
 /* A block is not in the index if its slot's generations are exhausted. */
-static void leave(strata_layer_t *base, const strata_chunk_t *chunk) {
+static void unindex_chunk(strata_layer_t *base, const strata_chunk_t *chunk) {
     buffered_t *self = (buffered_t *)base;
     if (strata_slab_is_idle(slab_of(self), chunk->first)) strata_tree_remove(&self->kept, slab_of(self), chunk->first);
 }
 
-static void take_out(strata_layer_t *base, uint32_t slot) {
+static void index_remove(strata_layer_t *base, uint32_t slot) {
     buffered_t *self = (buffered_t *)base;
     strata_tree_remove(&self->kept, slab_of(self), slot);
 }
 
-static const strata_chunk_policy_t policy = {.leave = leave, .take_out = take_out};
+static const strata_chunk_policy_t policy = {.unindex_chunk = unindex_chunk, .index_remove = index_remove};
 
 static strata_record_t *take_at(strata_layer_t *base, const strata_block_t *at, size_t requested, const strata_stack_t *stack) {
     buffered_t *self = (buffered_t *)base;
@@ -92,7 +92,7 @@ static strata_record_t *take_at(strata_layer_t *base, const strata_block_t *at, 
 
 static void free_block(strata_layer_t *base, strata_record_t *block, strata_call_t *call) {
     buffered_t *self = (buffered_t *)base;
-    strata_leaving_t leaving = {0};
+    strata_detached_t leaving = {0};
     if (quick_free(base, block)) return;
     strata_chunks_detach(&self->chunks, block->chunk, &leaving);
     (void)strata_chunks_give_back(&self->chunks, &leaving, call);
@@ -100,7 +100,7 @@ static void free_block(strata_layer_t *base, strata_record_t *block, strata_call
 
 /* Gives kept blocks back, the largest first, until they have at least `wanted` bytes. Returns the bytes. */
 static uint64_t give_largest(buffered_t *self, uint64_t wanted, strata_call_t *call) {
-    strata_leaving_t leaving = {0};
+    strata_detached_t leaving = {0};
     while (leaving.bytes < wanted && self->kept.count > 0 && !strata_chunks_are_pinned(&self->chunks)) {
         uint32_t slot = strata_tree_find(&self->kept, slab_of(self), strata_tree_largest(&self->kept, slab_of(self)));
         strata_chunks_detach(&self->chunks, strata_slab_record(slab_of(self), slot)->chunk, &leaving);
@@ -156,7 +156,7 @@ static strata_status_t corrupt(const char *what) { return strata_fail(STRATA_E_C
 
 static strata_status_t validate(strata_layer_t *base) {
     buffered_t *self = (buffered_t *)base;
-    strata_pieces_tally_t pieces = {0};
+    strata_block_list_tally_t pieces = {0};
     strata_status_t status = strata_chunks_validate(&self->chunks, &pieces);
     for (uint32_t number = self->chunks.first; number && status == STRATA_OK; number = strata_chunk_at(&self->chunks, number)->next)
         if (strata_slab_record(slab_of(self), strata_chunk_at(&self->chunks, number)->first)->next)

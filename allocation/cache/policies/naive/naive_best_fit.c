@@ -220,7 +220,7 @@ strata_status_t strata_naive_allocate(strata_layer_t *base, const strata_request
                       : strata_cache_serve(&self->chunks, &cache_policy, &self->chunks.growing, &lookup, &block);
     }
     if (huge && status == STRATA_E_NO_MEMORY) status = serve_huge(self, &lookup, &block);
-    strata_last_users_let_go(&self->last, lookup.user);
+    strata_last_users_release(&self->last, lookup.user);
     if (status != STRATA_OK) return status;
     *record = block;
     return STRATA_OK;
@@ -248,14 +248,14 @@ static void put_back(naive_t *self, strata_record_t *block) {
 
 void strata_naive_free(strata_layer_t *base, strata_record_t *block, strata_call_t *call) {
     naive_t *self = (naive_t *)base;
-    strata_leaving_t leaving = {0};
+    strata_detached_t leaving = {0};
     bool huge = block->pool == STRATA_NAIVE_HUGE;
     if (huge && strata_chunks_are_pinned(&self->chunks)) {
         self->huge_bytes -= block->size;
         block->pool = STRATA_NAIVE_POOLED;
         put_back(self, block);
     } else if (huge) {
-        strata_last_users_let_go(&self->last, block->user);
+        strata_last_users_release(&self->last, block->user);
         strata_chunks_detach(&self->chunks, block->chunk, &leaving);
         (void)strata_chunks_give_back(&self->chunks, &leaving, call);
     } else {
@@ -273,7 +273,7 @@ bool strata_naive_quick_free(strata_layer_t *base, strata_record_t *block) {
 
 /* ---- chunks that go ---- */
 
-static void leave(strata_layer_t *base, const strata_chunk_t *chunk) {
+static void unindex_chunk(strata_layer_t *base, const strata_chunk_t *chunk) {
     naive_t *self = (naive_t *)base;
     if (naive_block(self, chunk->first)->pool == STRATA_NAIVE_HUGE) self->huge_bytes -= chunk->size;
     else strata_buddy_remove(&self->buddy, naive_slab(self), chunk->first);
@@ -292,20 +292,26 @@ static void wait_for_users(strata_layer_t *base, strata_call_t *call) {
     (void)strata_last_users_wait(&self->last, base->domain, call);
 }
 
-static void take_out(strata_layer_t *base, uint32_t slot) {
+static void index_remove(strata_layer_t *base, uint32_t slot) {
     strata_buddy_remove(&((naive_t *)base)->buddy, &base->stack->slab, slot);
 }
 
-static void put_in(strata_layer_t *base, uint32_t slot) { strata_buddy_add(&((naive_t *)base)->buddy, &base->stack->slab, slot); }
+static void index_insert(strata_layer_t *base, uint32_t slot) {
+    strata_buddy_add(&((naive_t *)base)->buddy, &base->stack->slab, slot);
+}
 
-static bool cut(strata_layer_t *base, const strata_record_t *block, strata_record_t *rest) {
+static bool on_split(strata_layer_t *base, const strata_record_t *block, strata_record_t *rest) {
     (void)base;
     strata_mark(rest, strata_mark_count(block), strata_mark_stream(block));
     return true;
 }
 
-static const strata_chunk_policy_t policy = {
-    .leave = leave, .is_in_use = is_in_use, .wait = wait_for_users, .take_out = take_out, .put_in = put_in, .cut = cut};
+static const strata_chunk_policy_t policy = {.unindex_chunk = unindex_chunk,
+                                             .is_in_use = is_in_use,
+                                             .wait = wait_for_users,
+                                             .index_remove = index_remove,
+                                             .index_insert = index_insert,
+                                             .on_split = on_split};
 
 /* ---- life ---- */
 
@@ -355,7 +361,7 @@ void strata_naive_notify(strata_layer_t *base, strata_notice_t *notice, strata_c
     switch (notice->kind) {
     case STRATA_NOTICE_STREAM_GONE:
         /* From now on, memory that the stream used is served only after a wait. */
-        if (!self->one_user) strata_last_users_stream_gone(&self->last, base->domain, notice->stream, call);
+        if (!self->one_user) strata_last_users_stream_destroyed(&self->last, base->domain, notice->stream, call);
         break;
     case STRATA_NOTICE_STEP: strata_repeats_step(&self->chunks.repeats); break;
     case STRATA_NOTICE_FIGURES: self->used_bytes = naive_pool_bytes(self) - naive_idle(self); break;

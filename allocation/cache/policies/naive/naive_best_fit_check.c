@@ -24,7 +24,7 @@ static strata_status_t validate_blocks(const naive_t *self) {
 
 strata_status_t strata_naive_validate(strata_layer_t *base) {
     naive_t *self = (naive_t *)base;
-    strata_pieces_tally_t pieces = {0};
+    strata_block_list_tally_t pieces = {0};
     strata_status_t status = strata_chunks_validate(&self->chunks, &pieces);
     if (status == STRATA_OK) status = validate_blocks(self);
     if (status == STRATA_OK) status = strata_buddy_validate(base->type->name, &self->buddy, naive_slab(self), &pieces);

@@ -14,7 +14,7 @@
 #include "platform/host/host_memory.h"
 #include "platform/place.h"
 
-enum { USABLE_PERCENT = 95, LEAST_USABLE = 256 };
+enum { USABLE_PERCENT = 95, MIN_USABLE = 256 };
 
 static bool is_host_memory(const naive_t *self) { return strata_place_is_ownerless(strata_place_kind(self->base.domain->place)); }
 
@@ -24,7 +24,7 @@ static strata_status_t usable_of(const naive_t *self, uint64_t *usable) {
     if (status != STRATA_OK) return status;
     available = strata_min(available, strata_domain_headroom(self->base.domain));
     *usable = available / 100 * USABLE_PERCENT + available % 100 * USABLE_PERCENT / 100;
-    if (*usable < LEAST_USABLE) *usable = 0;
+    if (*usable < MIN_USABLE) *usable = 0;
     return STRATA_OK;
 }
 

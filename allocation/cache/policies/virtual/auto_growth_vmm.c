@@ -55,7 +55,7 @@ static bool is_viewed(const strata_record_t *block) { return block->chunk == STR
 static void free_block(strata_layer_t *base, strata_record_t *block, strata_call_t *call) {
     (void)call;
     if (is_viewed(block)) strata_growth_vmm_free_viewed((auto_growth_vmm_t *)base, block);
-    else (void)strata_auto_growth_put_back((auto_growth_t *)base, block);
+    else (void)strata_auto_growth_free_block((auto_growth_t *)base, block);
 }
 
 /* ---- giving back ---- */
@@ -143,7 +143,7 @@ static const strata_record_t *chunk_of(strata_layer_t *base, const strata_record
 }
 
 static const strata_record_t *find(strata_layer_t *base, uint64_t address) {
-    strata_auto_growth_join_apart((auto_growth_t *)base);
+    strata_auto_growth_flush_last_freed((auto_growth_t *)base);
     const strata_record_t *block = strata_growth_vmm_viewed_at((auto_growth_vmm_t *)base, address);
     return block ? block : strata_chunks_find(base, address);
 }
@@ -197,8 +197,8 @@ static strata_status_t sum_pools(auto_growth_vmm_t *self, tally_t free[STRATA_AU
 static strata_status_t validate(strata_layer_t *base) {
     auto_growth_vmm_t *self = (auto_growth_vmm_t *)base;
     tally_t free[STRATA_AUTO_GROWTH_POOLS] = {0};
-    strata_pieces_tally_t pieces = {0};
-    strata_auto_growth_join_apart(&self->growth);
+    strata_block_list_tally_t pieces = {0};
+    strata_auto_growth_flush_last_freed(&self->growth);
     strata_status_t status = strata_chunks_validate(&self->growth.chunks, &pieces);
     if (status == STRATA_OK) status = strata_runs_validate(&self->runs);
     if (status == STRATA_OK) status = sum_pools(self, free);
@@ -229,7 +229,7 @@ static strata_status_t create(strata_layer_t *base) {
     status = strata_chunks_init(base, &strata_auto_growth_policy, sizeof(vmm_part_t), STRATA_VMM_PARTS);
     if (status != STRATA_OK) return status;
     strata_runs_init(&self->runs, &self->growth.chunks);
-    strata_auto_growth_begin_low(&self->growth, ALIGNMENT, self->granularity / SMALL);
+    strata_auto_growth_init_low(&self->growth, ALIGNMENT, self->granularity / SMALL);
     status = strata_growth_vmm_init_shadows(self);
     if (status == STRATA_OK && (status = strata_growth_vmm_init_views(self)) != STRATA_OK) strata_growth_vmm_end_shadows(self);
     if (status != STRATA_OK) strata_chunks_destroy(base);

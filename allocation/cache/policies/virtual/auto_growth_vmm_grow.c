@@ -19,14 +19,14 @@ enum {
     USUAL = 1, /* a size is not divided if it was created this often among the latest STRATA_VMM_REMEMBERED */
     PAIRS_FROM = 8, /* after this many blocks of one size in a row, each growth is for two */
     UNSEEN = 16, /* after this many sizes that were not requested before, handles are small */
-    PARTS_UNSEEN = 2048, /* max size of such a small handle, but at least UNSEEN_LEAST */
-    SPARE_OF_LITTLE = 16, /* limits SPARE_LEAST */
+    PARTS_UNSEEN = 2048, /* max size of such a small handle, but at least UNSEEN_MIN */
+    SPARE_OF_LITTLE = 16, /* limits SPARE_MIN */
     SLACK_OF_LITTLE = 28 /* limits `slack_least` */
 };
 #define LARGEST_LEAST (512ull << 20) /* a handle may have this size even if the peak use is small */
-#define UNSEEN_LEAST  (4ull << 20) /* and this size if it is a small handle */
-#define SPARE_LEAST   (36ull << 20)
-#define PAIRS_LEAST   (128ull << 20) /* rows of smaller blocks are interrupted by other blocks */
+#define UNSEEN_MIN    (4ull << 20) /* and this size if it is a small handle */
+#define SPARE_MIN     (36ull << 20)
+#define PAIRS_MIN     (128ull << 20) /* rows of smaller blocks are interrupted by other blocks */
 
 static strata_slab_t *slab(const auto_growth_vmm_t *self) { return strata_growth_vmm_slab(self); }
 
@@ -50,7 +50,7 @@ typedef struct growth {
  * nothing until it has them all. Then each device call delays it. The number of layers is mostly even. If it is
  * odd, one block is unused, at most a ninth of the row. */
 static uint64_t next_two(const auto_growth_vmm_t *self, const growth_t *growth) {
-    if (self->row_count < PAIRS_FROM || self->row_count % 2 != 0 || growth->rounded < PAIRS_LEAST) return 0;
+    if (self->row_count < PAIRS_FROM || self->row_count % 2 != 0 || growth->rounded < PAIRS_MIN) return 0;
     uint64_t bytes = in_handles(self, 2 * growth->rounded - growth->room.have);
     return bytes <= growth->room.width ? bytes : 0;
 }
@@ -104,7 +104,7 @@ static strata_status_t create(auto_growth_vmm_t *self, const vmm_room_t *room, u
         strata_record_t *block = strata_slab_record(slab(self), slot);
         block->pool = (uint8_t)room->kind;
         self->growth.used_bytes += block->size;
-        self->growth.chunks.known = strata_auto_growth_put_back(&self->growth, block);
+        self->growth.chunks.known = strata_auto_growth_free_block(&self->growth, block);
     }
     return status;
 }
@@ -121,7 +121,7 @@ static uint64_t allowance(const auto_growth_vmm_t *self) {
 /* Returns the bytes to create for this miss and the next ones. Small blocks need no allowance: they are many
  * but small in total. */
 static uint64_t spare(const auto_growth_vmm_t *self, const vmm_room_t *room) {
-    uint64_t least = strata_max(self->peak_used / PARTS_SPARE, strata_min(SPARE_LEAST, self->peak_used / SPARE_OF_LITTLE));
+    uint64_t least = strata_max(self->peak_used / PARTS_SPARE, strata_min(SPARE_MIN, self->peak_used / SPARE_OF_LITTLE));
     if (room->kind == STRATA_VMM_SMALL) least = self->small_bytes / PARTS_SMALL;
     else least = strata_min(least, allowance(self));
     return strata_min(strata_round_down(least, self->granularity), room->width);
@@ -183,7 +183,7 @@ static strata_status_t bring_together(auto_growth_vmm_t *self, uint64_t rounded,
         .rounded = rounded, .pool = strata_auto_growth_pool_for(&self->growth, rounded), .most = handle_at_most(self)};
     strata_status_t status = look(self, &growth, request->call);
     if (status == STRATA_OK && growth.pool == STRATA_VMM_LARGE && growth.missing > allowance(self)) {
-        if (note_asked(self, rounded)) growth.most = in_handles(self, strata_max(self->peak_used / PARTS_UNSEEN, UNSEEN_LEAST));
+        if (note_asked(self, rounded)) growth.most = in_handles(self, strata_max(self->peak_used / PARTS_UNSEEN, UNSEEN_MIN));
         status = join_idle(self, &growth, request, served);
     }
     if (status != STRATA_OK || *served || growth.missing == 0) return status;
@@ -195,8 +195,8 @@ static strata_status_t bring_together(auto_growth_vmm_t *self, uint64_t rounded,
 
 /* Serves the request when the device has no more memory. Free pieces are used even if the allowance permits
  * creation. So is the other pool, which is separate only so that small blocks do not keep large handles in use. */
-static strata_status_t serve_otherwise(auto_growth_vmm_t *self, vmm_kind_t pool, strata_lookup_t *lookup,
-                                       strata_record_t **served) {
+static strata_status_t serve_any_other_way(auto_growth_vmm_t *self, vmm_kind_t pool, strata_lookup_t *lookup,
+                                           strata_record_t **served) {
     const strata_request_t *request = lookup->request;
     const strata_error_t reason = *strata_last_error();
     vmm_kind_t other = pool == STRATA_VMM_SMALL ? STRATA_VMM_LARGE : STRATA_VMM_SMALL;
@@ -230,7 +230,7 @@ strata_status_t strata_growth_vmm_grow(strata_layer_t *base, strata_lookup_t *lo
     self->row_size = rounded;
     self->peak_used = strata_max(before, self->growth.used_bytes + rounded);
     strata_status_t status = bring_together(self, rounded, request, &place, served);
-    if (status == STRATA_E_NO_MEMORY) status = serve_otherwise(self, pool, lookup, served);
+    if (status == STRATA_E_NO_MEMORY) status = serve_any_other_way(self, pool, lookup, served);
     if (status != STRATA_OK) self->peak_used = before;
     else self->row_count++;
     const strata_extent_t extent = {.ptr = place, .size = rounded};

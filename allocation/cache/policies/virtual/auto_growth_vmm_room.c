@@ -4,7 +4,7 @@
 #include "platform/arithmetic.h"
 
 #define FIRST_RANGE (1ull << 30)
-#define MOST        (1ull << 46) /* max bytes of addresses that a request may need */
+#define LIMIT       (1ull << 46) /* max bytes of addresses that a request may need */
 
 static uint64_t free_bytes_of(const auto_growth_vmm_t *self, uint32_t slot) {
     const strata_slab_t *slab = strata_growth_vmm_slab(self);
@@ -59,7 +59,7 @@ static strata_status_t add_range(auto_growth_vmm_t *self, uint64_t size, vmm_kin
     for (uint32_t i = 0; i < self->range_count; i++) range.size = strata_max(range.size, 2 * self->ranges[i].size);
     if (self->range_count == STRATA_VMM_RANGES || !strata_round_up(size, self->granularity, &least))
         return strata_fail(STRATA_E_LIMIT, 0, "auto_growth_vmm has %u ranges of addresses, the maximum", self->range_count);
-    if (least > MOST)
+    if (least > LIMIT)
         return strata_fail(STRATA_E_NO_MEMORY, 0, "no device has %llu bytes of address space", (unsigned long long)least);
     least += self->granularity;
     range.size = strata_max(range.size, 4 * least);

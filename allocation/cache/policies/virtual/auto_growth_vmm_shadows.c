@@ -20,7 +20,7 @@ uint32_t strata_growth_vmm_block(auto_growth_vmm_t *self, uint64_t at, uint64_t 
 void strata_growth_vmm_unblock(auto_growth_vmm_t *self, uint32_t number) {
     vmm_shadow_t *shadow = strata_growth_vmm_shadow(self, number);
     shadow->is_kept = strata_vmm_keeps(self->vmm, shadow->at);
-    if (shadow->is_kept) self->kept_shadows++;
+    if (shadow->is_kept) self->unmappable_shadows++;
     if (shadow->is_kept) return;
     strata_order_remove(&self->shadows, number);
     self->ranges_changed = true;
@@ -30,21 +30,21 @@ void strata_growth_vmm_unblock(auto_growth_vmm_t *self, uint32_t number) {
 /* Unblocks the addresses that vmm no longer keeps mapped. Each release of vmm retries the unmappings that the
  * device refused. */
 static void unblock_kept(auto_growth_vmm_t *self) {
-    for (uint32_t number = self->kept_shadows ? self->shadows.first[0] : 0, next; number; number = next) {
+    for (uint32_t number = self->unmappable_shadows ? self->shadows.first[0] : 0, next; number; number = next) {
         next = strata_order_next(&self->shadows, number);
         if (!strata_growth_vmm_shadow(self, number)->is_kept) continue;
-        self->kept_shadows--;
+        self->unmappable_shadows--;
         strata_growth_vmm_unblock(self, number);
     }
 }
 
-void strata_growth_vmm_cast(auto_growth_vmm_t *self, uint32_t number) {
+void strata_growth_vmm_retire_shadow(auto_growth_vmm_t *self, uint32_t number) {
     strata_growth_vmm_shadow(self, number)->next = 0;
     *(self->last_shadow ? &strata_growth_vmm_shadow(self, self->last_shadow)->next : &self->first_shadow) = number;
     self->last_shadow = number;
 }
 
-void strata_growth_vmm_cover(auto_growth_vmm_t *self, strata_handle_t event) {
+void strata_growth_vmm_cover_shadows(auto_growth_vmm_t *self, strata_handle_t event) {
     strata_growth_vmm_shadow(self, self->last_shadow)->event = event;
 }
 

@@ -130,7 +130,7 @@ typedef struct auto_growth_vmm {
     bool ranges_changed;
     strata_nodes_t shadow_nodes;
     strata_order_t shadows;
-    uint32_t kept_shadows; /* number of shadows that vmm keeps mapped */
+    uint32_t unmappable_shadows; /* number of shadows that vmm keeps mapped */
     uint32_t first_shadow, last_shadow; /* shadows to unmap, oldest first; those being unmapped now are not in this list */
     strata_nodes_t view_nodes;
     strata_order_t views_by_address;
@@ -225,10 +225,10 @@ uint32_t strata_growth_vmm_block(auto_growth_vmm_t *self, uint64_t at, uint64_t 
 /* Unblocks the addresses, or marks them to be unblocked once vmm no longer keeps a mapping there. */
 void strata_growth_vmm_unblock(auto_growth_vmm_t *self, uint32_t shadow);
 /* Adds the shadow to those to unmap. */
-void strata_growth_vmm_cast(auto_growth_vmm_t *self, uint32_t shadow);
+void strata_growth_vmm_retire_shadow(auto_growth_vmm_t *self, uint32_t shadow);
 /* Records the event for the shadows cast since the last call. It must follow all work that may use them. If it
  * is NULL, the next event covers them. */
-void strata_growth_vmm_cover(auto_growth_vmm_t *self, strata_handle_t event);
+void strata_growth_vmm_cover_shadows(auto_growth_vmm_t *self, strata_handle_t event);
 /* Unmaps the shadows that no work uses any more, with the locks open. With `wait`, the host waits for the work
  * on all of them. */
 void strata_growth_vmm_drop_shadows(auto_growth_vmm_t *self, bool wait, strata_call_t *call);

@@ -13,8 +13,8 @@ typedef bool (*block_fn)(auto_growth_vmm_t *self, uint32_t slot, void *context);
 /* Visits the free blocks that are at least as large as the smallest handle. */
 static void each_block(auto_growth_vmm_t *self, vmm_kind_t pool, block_fn block, void *context) {
     strata_bins_t *bins = strata_growth_vmm_bins(self, pool);
-    strata_auto_growth_join_apart(&self->growth);
-    strata_bins_settle(bins, slab(self));
+    strata_auto_growth_flush_last_freed(&self->growth);
+    strata_bins_link_loose(bins, slab(self));
     uint32_t bin = strata_bins_next(bins, strata_bins_of(bins, self->granularity));
     for (; bin < STRATA_BINS; bin = strata_bins_next(bins, bin + 1))
         for (uint32_t slot = bins->heads[bin]; slot; slot = strata_slab_record(slab(self), slot)->bin_next)

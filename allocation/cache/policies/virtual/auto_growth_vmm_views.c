@@ -66,7 +66,7 @@ static void end_views(auto_growth_vmm_t *self, uint64_t keep, strata_call_t *cal
         for (uint32_t shadow = view_at(self, view)->first, next; shadow; shadow = next) {
             next = shadow_at(self, shadow)->next;
             forget_handle(self, shadow);
-            strata_growth_vmm_cast(self, shadow);
+            strata_growth_vmm_retire_shadow(self, shadow);
         }
         unlist(self, view);
         strata_order_remove(&self->views_by_address, view);
@@ -75,7 +75,7 @@ static void end_views(auto_growth_vmm_t *self, uint64_t keep, strata_call_t *cal
         ended++;
     }
     /* The event must follow the end of the views. Until then, the stream could still get work on their blocks. */
-    if (ended > 0) strata_growth_vmm_cover(self, strata_growth_vmm_mark_stream(self));
+    if (ended > 0) strata_growth_vmm_cover_shadows(self, strata_growth_vmm_mark_stream(self));
 }
 
 void strata_growth_vmm_drop_views(auto_growth_vmm_t *self, strata_call_t *call) { end_views(self, 0, call); }
@@ -90,7 +90,7 @@ static void give_pieces(auto_growth_vmm_t *self, const vmm_view_t *view) {
         shadow_at(self, shadow)->own = 0;
         block->state = STRATA_RECORD_DEFERRED;
         block->pool = STRATA_VMM_LARGE;
-        (void)strata_auto_growth_put_back(&self->growth, block);
+        (void)strata_auto_growth_free_block(&self->growth, block);
     }
 }
 
@@ -129,7 +129,7 @@ static uint16_t attention_of(const strata_layer_t *base) {
 
 static strata_record_t *serve(auto_growth_vmm_t *self, uint32_t view, uint64_t begin, uint64_t rounded, size_t size) {
     vmm_view_t *v = view_at(self, view);
-    uint32_t slot = strata_pieces_begin(slab(self), STRATA_VMM_VIEW_NUMBER, v->at + begin, rounded);
+    uint32_t slot = strata_block_list_begin(slab(self), STRATA_VMM_VIEW_NUMBER, v->at + begin, rounded);
     if (slot == 0) return NULL;
     if (!take_pieces(self, v, begin, rounded)) {
         strata_slab_give(slab(self), slot);

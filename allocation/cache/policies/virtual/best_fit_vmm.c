@@ -70,7 +70,7 @@ static const strata_coalesce_t coalesce = {.remove = remove_free};
 static void put_back(best_fit_vmm_t *self, uint32_t slot) {
     strata_record_t *block = block_at(self, slot);
     uint64_t size = block->size;
-    uint32_t free = strata_pieces_coalesce(slab_of(self), slot, self, &coalesce);
+    uint32_t free = strata_block_list_coalesce(slab_of(self), slot, self, &coalesce);
     if (free == slot && block->generation >= STRATA_GENERATION_LAST &&
         (free = strata_chunks_move_block(&self->chunks, slot)) == 0) {
         block->state = STRATA_RECORD_DEFERRED;
@@ -85,7 +85,7 @@ static void put_back(best_fit_vmm_t *self, uint32_t slot) {
 static strata_record_t *hand_out(best_fit_vmm_t *self, uint32_t slot, uint64_t rounded, size_t size) {
     strata_record_t *block = block_at(self, slot);
     strata_tree_take(&self->idle, slab_of(self), slot);
-    uint32_t rest = block->size > rounded ? strata_pieces_cut(slab_of(self), slot, rounded) : 0;
+    uint32_t rest = block->size > rounded ? strata_block_list_split(slab_of(self), slot, rounded) : 0;
     if (rest) strata_tree_add(&self->idle, slab_of(self), rest);
     if (block->size - size > UINT32_MAX) {
         strata_tree_add(&self->idle, slab_of(self), slot);
@@ -141,17 +141,17 @@ static bool put_part(best_fit_vmm_t *self, strata_record_t *below) {
 }
 
 /* How a handle that left the cache can be freed. */
-typedef enum fate {
-    FATE_DONE, /* no work uses it */
-    FATE_UNKNOWN, /* the stream is gone, and the source decides */
-    FATE_STAYS /* the stream is being captured and cannot be waited for */
-} fate_t;
+typedef enum work_state {
+    WORK_DONE, /* no work uses it */
+    WORK_UNKNOWN, /* the stream is gone, and the source decides */
+    WORK_CAPTURED /* the stream is being captured and cannot be waited for */
+} work_state_t;
 
 /* Waits for the stream. No lock is held. */
-static fate_t fate_of(best_fit_vmm_t *self) {
+static work_state_t work_state_of(best_fit_vmm_t *self) {
     strata_stream_t stream;
-    if (!strata_layer_owner(&self->base, &stream)) return FATE_UNKNOWN;
-    return strata_domain_wait_for(self->base.domain, stream) ? FATE_DONE : FATE_STAYS;
+    if (!strata_layer_owner(&self->base, &stream)) return WORK_UNKNOWN;
+    return strata_domain_wait_for(self->base.domain, stream) ? WORK_DONE : WORK_CAPTURED;
 }
 
 /* Puts a handle back into the cache. If it were freed, the source would keep it mapped, and its addresses must
@@ -166,10 +166,10 @@ static void put_again(best_fit_vmm_t *self, strata_record_t *below, strata_call_
 /* Frees a handle. `unused` is true if no work can use it. */
 static void free_below(best_fit_vmm_t *self, strata_record_t *below, bool unused, strata_call_t *call) {
     strata_opened_t opened = strata_call_unlock(call);
-    fate_t fate = unused ? FATE_DONE : fate_of(self);
-    if (fate != FATE_STAYS) strata_vmm_give_back(self->vmm, &below, 1, fate == FATE_DONE);
+    work_state_t work_state = unused ? WORK_DONE : work_state_of(self);
+    if (work_state != WORK_CAPTURED) strata_vmm_give_back(self->vmm, &below, 1, work_state == WORK_DONE);
     strata_call_lock(call, opened);
-    if (fate == FATE_STAYS) put_again(self, below, call);
+    if (work_state == WORK_CAPTURED) put_again(self, below, call);
 }
 
 static strata_status_t map_one(best_fit_vmm_t *self, uint64_t at, const strata_request_t *request) {
@@ -325,12 +325,12 @@ static uint64_t unmap_idle(best_fit_vmm_t *self, uint64_t most, strata_call_t *c
     if (count == 0) return 0;
     self->unmapping++;
     strata_opened_t opened = strata_call_unlock(call);
-    fate_t fate = fate_of(self);
-    if (fate != FATE_STAYS) strata_vmm_give_back(self->vmm, below, count, fate == FATE_DONE);
+    work_state_t work_state = work_state_of(self);
+    if (work_state != WORK_CAPTURED) strata_vmm_give_back(self->vmm, below, count, work_state == WORK_DONE);
     strata_call_lock(call, opened);
-    for (uint32_t i = 0; i < count && fate == FATE_STAYS; i++) put_again(self, below[i], call);
+    for (uint32_t i = 0; i < count && work_state == WORK_CAPTURED; i++) put_again(self, below[i], call);
     strata_runs_end_unmapping(&self->runs, &self->unmapping);
-    return fate == FATE_STAYS ? 0 : bytes;
+    return work_state == WORK_CAPTURED ? 0 : bytes;
 }
 
 static uint64_t give_back(best_fit_vmm_t *self, uint64_t most, strata_call_t *call) {
@@ -351,26 +351,26 @@ static uint64_t trim(strata_layer_t *base, uint64_t keep, strata_call_t *call) {
 
 /* ---- at a given address ---- */
 
-static void take_out(strata_layer_t *base, uint32_t slot) {
+static void index_remove(strata_layer_t *base, uint32_t slot) {
     strata_tree_take(&((best_fit_vmm_t *)base)->idle, &base->stack->slab, slot);
 }
 
-static void put_in(strata_layer_t *base, uint32_t slot) {
+static void index_insert(strata_layer_t *base, uint32_t slot) {
     strata_tree_add(&((best_fit_vmm_t *)base)->idle, &base->stack->slab, slot);
 }
 
-static bool cut(strata_layer_t *base, const strata_record_t *block, strata_record_t *rest) {
+static bool on_split(strata_layer_t *base, const strata_record_t *block, strata_record_t *rest) {
     (void)base, (void)block, (void)rest;
     return true;
 }
 
-static const strata_chunk_policy_t policy = {.take_out = take_out, .put_in = put_in, .cut = cut};
+static const strata_chunk_policy_t policy = {.index_remove = index_remove, .index_insert = index_insert, .on_split = on_split};
 
 /* ---- life ---- */
 
 static strata_status_t validate(strata_layer_t *base) {
     best_fit_vmm_t *self = (best_fit_vmm_t *)base;
-    strata_pieces_tally_t pieces = {0};
+    strata_block_list_tally_t pieces = {0};
     strata_status_t status = strata_chunks_validate(&self->chunks, &pieces);
     if (status == STRATA_OK) status = strata_runs_validate(&self->runs);
     if (status == STRATA_OK) status = strata_tree_validate(&self->idle, slab_of(self));

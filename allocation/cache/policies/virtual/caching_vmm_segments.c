@@ -158,7 +158,7 @@ typedef struct miss {
 /* Adds a free block that is in no tree to the held block, which ends where it begins. */
 static void hold(caching_t *self, miss_t *miss, uint32_t slot) {
     self->used_bytes += caching_block(self, slot)->size;
-    if (miss->held) strata_pieces_join(caching_slab(self), miss->held);
+    if (miss->held) strata_block_list_absorb(caching_slab(self), miss->held);
     else miss->held = slot;
     caching_block(self, miss->held)->state = STRATA_RECORD_DEFERRED;
 }
@@ -171,7 +171,7 @@ static void hold_free(caching_t *self, miss_t *miss, uint32_t slot) {
 }
 
 static void let_go(caching_t *self, miss_t *miss) {
-    if (miss->held) strata_caching_put_back(self, caching_block(self, miss->held));
+    if (miss->held) strata_caching_free_block(self, caching_block(self, miss->held));
     miss->held = 0;
 }
 
@@ -209,9 +209,9 @@ static void unmap_last(caching_t *self, miss_t *miss, uint64_t count) {
         const strata_record_t *held = caching_block(self, miss->held);
         uint64_t at = end_of(held) - size;
         bool all = held->size == size;
-        uint32_t own = all ? miss->held : strata_pieces_cut(caching_slab(self), miss->held, held->size - size);
+        uint32_t own = all ? miss->held : strata_block_list_split(caching_slab(self), miss->held, held->size - size);
         strata_record_t *below = own ? take_part(self, miss->range, at, own, 0) : NULL;
-        if (!below && own && !all) strata_pieces_join(caching_slab(self), miss->held);
+        if (!below && own && !all) strata_block_list_absorb(caching_slab(self), miss->held);
         if (!below) return;
         self->used_bytes -= size;
         if (all) miss->held = 0;
