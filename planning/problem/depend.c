@@ -1,9 +1,9 @@
 /* Computes the bytes that a plan passes from one buffer to the next. Buffers are visited in program
- * order; painted.h stores the last owner of each byte. */
+ * order; owner_map.h stores the last owner of each byte. */
 #include <stdlib.h>
 
 #include "planning/problem/buffers.h"
-#include "planning/problem/painted.h"
+#include "planning/problem/owner_map.h"
 #include "planning/problem/sort.h"
 #include "platform/arguments.h"
 #include "platform/host/host_memory.h"

@@ -6,7 +6,7 @@
 static const char *const may_open[] = {
     "platform/host/file.c", /* what is read */
     "trace/text/output.c", /* what is written */
-    "trace/text/begun.c", /* what was being written when a signal ended the command */
+    "trace/text/partial.c", /* what was being written when a signal ended the command */
     "strategy/registry/code.c", /* layers from outside */
     "platform/cuda/driver/cuda_driver.c", /* the driver */
     "doors/preload/real.c", /* libraries that the process has loaded already */

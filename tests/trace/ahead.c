@@ -7,7 +7,7 @@
 #include "platform/host/host_memory.h"
 #include "tests/harness/files.h"
 #include "tests/harness/test.h"
-#include "trace/text/ahead.h"
+#include "trace/text/prefetch.h"
 #include "trace/text/input.h"
 
 enum { MANY = 1000, LETTERS = 6 << 20 };

@@ -7,7 +7,7 @@
 
 #include "tests/harness/files.h"
 #include "tests/harness/test.h"
-#include "trace/text/begun.h"
+#include "trace/text/partial.h"
 #include "trace/text/output.h"
 
 static strata_output_t *begin(const char *name) {

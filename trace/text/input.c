@@ -8,7 +8,7 @@
 
 #include "platform/host/file.h"
 #include "platform/host/host_memory.h"
-#include "trace/text/ahead.h"
+#include "trace/text/prefetch.h"
 
 /* After this many unpacked bytes a thread unpacks the rest. By then zlib has all the memory it needs,
  * and a small file needs no thread. */

@@ -11,7 +11,7 @@
 #include <zlib.h>
 
 #include "platform/host/host_memory.h"
-#include "trace/text/begun.h"
+#include "trace/text/partial.h"
 #include "trace/text/input.h"
 
 enum { BUFFER_BYTES = 65536, PRINT_BYTES = 8192, ENDING_BYTES = 48 };

@@ -4,7 +4,7 @@
 
 #include "platform/arithmetic.h"
 #include "platform/host/host_memory.h"
-#include "trace/text/begun.h"
+#include "trace/text/partial.h"
 
 typedef struct jobs {
     strata_job_fn job;

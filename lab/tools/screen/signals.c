@@ -3,7 +3,7 @@
 #include <signal.h>
 #include <stddef.h>
 
-#include "trace/text/begun.h"
+#include "trace/text/partial.h"
 
 static const int ending[] = {SIGHUP, SIGINT, SIGQUIT, SIGPIPE, SIGTERM, SIGXCPU, SIGXFSZ};
 enum { ENDING = sizeof ending / sizeof *ending };

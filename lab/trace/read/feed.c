@@ -5,7 +5,7 @@
 
 #include "platform/arithmetic.h"
 #include "platform/host/host_memory.h"
-#include "trace/text/begun.h"
+#include "trace/text/partial.h"
 
 /* A row is usually longer than this, so the first array has room for the rows of most files. */
 enum { ROW_BYTES = 16 };

@@ -2,7 +2,7 @@
 #include <string.h>
 
 #include "lab/trace/formats/format.h"
-#include "lab/trace/formats/strangers.h"
+#include "lab/trace/formats/foreign.h"
 #include "platform/host/host_memory.h"
 #include "trace/text/json_scan.h"
 

@@ -179,7 +179,7 @@ void check_lease_end(strata_checker_t *checker, uint64_t address, uint64_t size,
 check_lease_t *check_lease_first(const strata_checker_t *checker, uint64_t address, uint64_t size);
 void check_lease_drop(check_lease_t *lease);
 
-/* ---- memory that a pause has unmapped (checker_away.c) ---- */
+/* ---- memory that a pause has unmapped (checker_paused.c) ---- */
 
 /* Returns true while the calling thread pauses or resumes. */
 bool check_is_pausing(strata_checker_t *checker);

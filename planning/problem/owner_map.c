@@ -1,4 +1,4 @@
-#include "planning/problem/painted.h"
+#include "planning/problem/owner_map.h"
 
 #include <stdlib.h>
 

@@ -1,4 +1,4 @@
-#include "trace/text/begun.h"
+#include "trace/text/partial.h"
 
 #include <pthread.h>
 #include <sched.h>

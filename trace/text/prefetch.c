@@ -1,4 +1,4 @@
-#include "trace/text/ahead.h"
+#include "trace/text/prefetch.h"
 
 #include <pthread.h>
 #include <signal.h>

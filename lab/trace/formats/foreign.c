@@ -1,4 +1,4 @@
-#include "lab/trace/formats/strangers.h"
+#include "lab/trace/formats/foreign.h"
 
 #include <stdbool.h>
 #include <string.h>
