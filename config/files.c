@@ -44,9 +44,9 @@ void strata_config_short_name(const char *path, char *name, size_t capacity) {
     if (dot && dot != name && (strcmp(dot, ".yaml") == 0 || strcmp(dot, ".yml") == 0)) *dot = '\0';
 }
 
-bool strata_call_beside(const char *name, const char *beside, char *path, size_t capacity) {
-    const char *slash = beside && name[0] != '/' ? strrchr(beside, '/') : NULL;
-    int folder = slash ? (int)(slash - beside + 1) : 0;
-    int length = snprintf(path, capacity, "%.*s%s", folder, folder ? beside : "", name);
+bool strata_path_relative_to(const char *name, const char *base, char *path, size_t capacity) {
+    const char *slash = base && name[0] != '/' ? strrchr(base, '/') : NULL;
+    int folder = slash ? (int)(slash - base + 1) : 0;
+    int length = snprintf(path, capacity, "%.*s%s", folder, folder ? base : "", name);
     return length > 0 && (size_t)length < capacity;
 }

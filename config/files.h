@@ -14,8 +14,8 @@ enum { STRATA_CONFIG_PATH = 4096 /* bytes of a path, the terminating zero includ
 strata_status_t strata_config_read_whole(const char *path, strata_file_named_t named, char **text, size_t *length);
 /* Reduces a path to its short name: "some/where/training.yaml" becomes "training". */
 void strata_config_short_name(const char *path, char *name, size_t capacity);
-/* Resolves `name` relative to the folder of the file `beside`, which may be NULL. Returns false if the
+/* Resolves `name` relative to the folder of the file `base`, which may be NULL. Returns false if the
  * path does not fit in `capacity`. */
-bool strata_call_beside(const char *name, const char *beside, char *path, size_t capacity);
+bool strata_path_relative_to(const char *name, const char *base, char *path, size_t capacity);
 
 #endif

@@ -98,7 +98,7 @@ static bool is_word(const char *text, size_t length) {
     return length > 0 && length <= 128;
 }
 
-static strata_status_t take_key(reading_t *reading, const yaml_event_t *event, frame_t *frame) {
+static strata_status_t add_key(reading_t *reading, const yaml_event_t *event, frame_t *frame) {
     const char *text = (const char *)event->data.scalar.value;
     char what[256];
     if (!is_word(text, event->data.scalar.length))
@@ -110,7 +110,7 @@ static strata_status_t take_key(reading_t *reading, const yaml_event_t *event, f
         snprintf(what, sizeof what, "\"%s\" is here twice, first in line %u; remove one", text, child->key_line);
         return fail_mark(reading, event->start_mark, what);
     }
-    frame->key = strata_arena_text(reading->arena, text, event->data.scalar.length);
+    frame->key = strata_arena_strndup(reading->arena, text, event->data.scalar.length);
     frame->key_line = from_one(event->start_mark.line);
     frame->key_column = from_one(event->start_mark.column);
     return frame->key ? STRATA_OK : STRATA_E_HOST_MEMORY;
@@ -120,7 +120,7 @@ static strata_status_t add_node(reading_t *reading, yaml_mark_t mark, strata_tre
     frame_t *frame = reading->depth ? &reading->frames[reading->depth - 1] : NULL;
     if (++reading->nodes > STRATA_TREE_NODES)
         return fail_mark(reading, mark, "the file has more than 65536 values; make it smaller");
-    strata_tree_t *node = strata_arena_take(reading->arena, 1, sizeof *node);
+    strata_tree_t *node = strata_arena_alloc(reading->arena, 1, sizeof *node);
     if (!node) return STRATA_E_HOST_MEMORY;
     node->kind = kind;
     node->line = from_one(mark.line);
@@ -174,13 +174,13 @@ static bool spans_lines(const yaml_event_t *event) {
 }
 
 /* Returns true if the scalar is read as no value at all. */
-static bool says_nothing(const yaml_event_t *event) {
+static bool is_null_scalar(const yaml_event_t *event) {
     const char *text = (const char *)event->data.scalar.value;
     if (event->data.scalar.style != YAML_PLAIN_SCALAR_STYLE) return false;
     return !*text || strcmp(text, "~") == 0 || strcmp(text, "null") == 0;
 }
 
-static strata_status_t take_scalar(reading_t *reading, const yaml_event_t *event) {
+static strata_status_t add_scalar(reading_t *reading, const yaml_event_t *event) {
     const char *text = (const char *)event->data.scalar.value;
     size_t length = event->data.scalar.length;
     frame_t *frame = reading->depth ? &reading->frames[reading->depth - 1] : NULL;
@@ -190,22 +190,22 @@ static strata_status_t take_scalar(reading_t *reading, const yaml_event_t *event
     if (length > STRATA_TREE_SCALAR)
         return fail_mark(reading, event->start_mark, "this value is longer than 4096 bytes; write a shorter one");
     if (memchr(text, '\0', length)) return fail_mark(reading, event->start_mark, "this value contains a NUL byte; remove it");
-    if (frame && frame->node->kind == STRATA_TREE_MAP && !frame->key) return take_key(reading, event, frame);
+    if (frame && frame->node->kind == STRATA_TREE_MAP && !frame->key) return add_key(reading, event, frame);
     strata_status_t status = add_node(reading, event->start_mark, STRATA_TREE_SCALAR_NODE, &node);
     if (status) return status;
-    char *copy = strata_arena_text(reading->arena, text, length);
+    char *copy = strata_arena_strndup(reading->arena, text, length);
     if (!copy) return STRATA_E_HOST_MEMORY;
     node->broken = spans_lines(event);
     if (!make_one_line(copy, &node->broken))
         return fail_mark(reading, event->start_mark, "this value contains a control character; remove it");
     node->text = copy;
-    node->empty = says_nothing(event);
+    node->empty = is_null_scalar(event);
     return STRATA_OK;
 }
 
 /* ---- directives ---- */
 
-static bool stands_at(const reading_t *reading, size_t at, const char *word) {
+static bool has_text_at(const reading_t *reading, size_t at, const char *word) {
     size_t length = strlen(word);
     return reading->length - at >= length && memcmp(reading->text + at, word, length) == 0;
 }
@@ -214,7 +214,7 @@ static bool stands_at(const reading_t *reading, size_t at, const char *word) {
 static size_t line_break(const reading_t *reading, size_t at) {
     static const char *const breaks[] = {"\n", "\r", "\xc2\x85", "\xe2\x80\xa8", "\xe2\x80\xa9"};
     for (size_t i = 0; i < sizeof breaks / sizeof *breaks; i++)
-        if (stands_at(reading, at, breaks[i])) return strlen(breaks[i]);
+        if (has_text_at(reading, at, breaks[i])) return strlen(breaks[i]);
     return 0;
 }
 
@@ -225,10 +225,10 @@ static size_t next_line(const reading_t *reading, size_t at) {
 }
 
 /* Returns true for a blank line, a comment, and the mark that ends a document. None of them begins a document. */
-static bool begins_nothing(const reading_t *reading, size_t at) {
-    if (stands_at(reading, at, "...")) return true;
-    while (stands_at(reading, at, " ") || stands_at(reading, at, "\t")) at++;
-    return at == reading->length || stands_at(reading, at, "#") || line_break(reading, at) > 0;
+static bool is_ignored_line(const reading_t *reading, size_t at) {
+    if (has_text_at(reading, at, "...")) return true;
+    while (has_text_at(reading, at, " ") || has_text_at(reading, at, "\t")) at++;
+    return at == reading->length || has_text_at(reading, at, "#") || line_break(reading, at) > 0;
 }
 
 /* Refuses directives before a document that may begin at or after this byte. Otherwise libyaml would take
@@ -236,17 +236,17 @@ static bool begins_nothing(const reading_t *reading, size_t at) {
  * second %YAML itself. */
 static strata_status_t refuse_directives(const reading_t *reading, size_t at) {
     for (; at < reading->length; at = next_line(reading, at)) {
-        if (stands_at(reading, at, "%YAML")) continue;
-        if (stands_at(reading, at, "%"))
+        if (has_text_at(reading, at, "%YAML")) continue;
+        if (has_text_at(reading, at, "%"))
             return fail_byte(reading, at, "directives (\"%TAG\") other than %YAML are not supported; remove this line");
-        if (!begins_nothing(reading, at)) return STRATA_OK;
+        if (!is_ignored_line(reading, at)) return STRATA_OK;
     }
     return STRATA_OK;
 }
 
 /* ---- events ---- */
 
-static strata_status_t take_event(reading_t *reading, const yaml_event_t *event) {
+static strata_status_t handle_event(reading_t *reading, const yaml_event_t *event) {
     static const char no_tags[] = "tags (\"!\") are not supported; remove this one";
     switch (event->type) {
     case YAML_STREAM_START_EVENT: return refuse_directives(reading, 0);
@@ -256,7 +256,7 @@ static strata_status_t take_event(reading_t *reading, const yaml_event_t *event)
         return fail_mark(reading, event->start_mark, "a second document begins here; a file must contain one strategy");
     case YAML_ALIAS_EVENT:
         return fail_mark(reading, event->start_mark, "aliases (\"*\") are not supported; write the value itself");
-    case YAML_SCALAR_EVENT: return take_scalar(reading, event);
+    case YAML_SCALAR_EVENT: return add_scalar(reading, event);
     case YAML_SEQUENCE_START_EVENT:
         if (event->data.sequence_start.tag) return fail_mark(reading, event->start_mark, no_tags);
         return open_collection(reading, event->start_mark, STRATA_TREE_LIST);
@@ -269,11 +269,11 @@ static strata_status_t take_event(reading_t *reading, const yaml_event_t *event)
     }
 }
 
-static strata_status_t take_all(reading_t *reading) {
+static strata_status_t parse_all(reading_t *reading) {
     for (bool more = true; more;) {
         yaml_event_t event;
         if (!yaml_parser_parse(&reading->parser, &event)) return fail_parser(reading);
-        strata_status_t status = take_event(reading, &event);
+        strata_status_t status = handle_event(reading, &event);
         more = event.type != YAML_STREAM_END_EVENT;
         yaml_event_delete(&event);
         if (status) return status;
@@ -284,7 +284,7 @@ static strata_status_t take_all(reading_t *reading) {
 
 strata_status_t strata_tree_read(strata_arena_t *arena, const char *file, const char *text, size_t length, strata_tree_t **tree) {
     reading_t reading = {.arena = arena, .file = file, .text = text, .length = length};
-    while (stands_at(&reading, 0, order_mark)) {
+    while (has_text_at(&reading, 0, order_mark)) {
         reading.text += strlen(order_mark);
         reading.length -= strlen(order_mark);
     }
@@ -299,7 +299,7 @@ strata_status_t strata_tree_read(strata_arena_t *arena, const char *file, const 
         return strata_fail(STRATA_E_HOST_MEMORY, 0, "out of host memory while reading \"%.200s\"", file);
     yaml_parser_set_encoding(&reading.parser, YAML_UTF8_ENCODING);
     yaml_parser_set_input_string(&reading.parser, (const unsigned char *)text, length);
-    strata_status_t status = take_all(&reading);
+    strata_status_t status = parse_all(&reading);
     yaml_parser_delete(&reading.parser);
     if (status == STRATA_OK) *tree = reading.root;
     return status;

@@ -47,7 +47,7 @@ static under_way_t begin(strata_device_t *device, strata_device_call_t call) {
     return at;
 }
 
-static void enter_in(strata_device_t *device, const under_way_t *at) {
+static void note_in_ledger(strata_device_t *device, const under_way_t *at) {
     strata_device_ledger_t *ledger = device->ledger;
     uint64_t took = device->clock->now(device->clock) - at->clock, waited = ledger->waiting_ns - at->waiting;
     ledger->made[at->call]++;
@@ -56,15 +56,15 @@ static void enter_in(strata_device_t *device, const under_way_t *at) {
     ledger->own_ns += took - strata_min(waited, took);
 }
 
-static void leave(strata_device_t *device, const under_way_t *at) {
+static void count_timed(strata_device_t *device, const under_way_t *at) {
     if (!at->real) return;
     atomic_fetch_add_explicit(&device->timed_calls, 1, memory_order_relaxed);
     atomic_fetch_add_explicit(&device->host_ns, strata_real_now() - at->real, memory_order_relaxed);
 }
 
 static void end(strata_device_t *device, const under_way_t *at) {
-    if (at->real && device->ledger) enter_in(device, at);
-    leave(device, at);
+    if (at->real && device->ledger) note_in_ledger(device, at);
+    count_timed(device, at);
 }
 
 #define CALL(name, arguments)                                                                                                      \
@@ -281,14 +281,14 @@ strata_status_t strata_device_work(strata_device_t *device, strata_handle_t stre
 uint64_t strata_device_event_ready_at(strata_device_t *device, strata_handle_t event) {
     under_way_t at = {.real = device->timed ? strata_real_now() : 0};
     uint64_t ready_at = device->operations->event_ready_at(device, event);
-    leave(device, &at);
+    count_timed(device, &at);
     return ready_at;
 }
 
 bool strata_device_event_is_captured(strata_device_t *device, strata_handle_t event) {
     under_way_t at = {.real = device->timed ? strata_real_now() : 0};
     bool captured = device->operations->event_is_captured(device, event);
-    leave(device, &at);
+    count_timed(device, &at);
     return captured;
 }
 

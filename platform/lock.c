@@ -7,13 +7,13 @@
  * idea, by M. Burrows.) No thread sleeps forever while two others pass a lock to and fro: after TURNS
  * looks that succeeded, one more is woken.
  *
- * Why no wake-up is lost. While LOOKING is set, either a thread looks and will clear it, or UNCLAIMED
+ * Why no wake-up is lost. While SPINNING is set, either a thread looks and will clear it, or UNCLAIMED
  * is set too. In the second case every thread that is about to sleep first clears UNCLAIMED, which
- * claims the look, and then looks. A release with sleepers that finds LOOKING clear sets both bits,
+ * claims the look, and then looks. A release with sleepers that finds SPINNING clear sets both bits,
  * then changes `wakes`, then wakes one thread. A thread that counts as a sleeper reads `wakes`, then
  * the state. It sleeps only if the lock is held, UNCLAIMED is clear and `wakes` is unchanged. So it
  * either slept before the wake-up and is woken, or it finds UNCLAIMED set. A thread that stops looking
- * clears LOOKING first, so the next release wakes one.
+ * clears SPINNING first, so the next release wakes one.
  *
  * OBSERVED is set while the lock has an active observer. It makes the fast paths of lock.h fail, and
  * waiting threads ignore it. A thread that holds the lock and sees the bit can use the observer until
@@ -33,10 +33,10 @@
 enum {
     HELD = STRATA_LOCK_HELD,
     OBSERVED = 2, /* it has an active observer */
-    LOOKING = 4, /* a thread looks for it, or UNCLAIMED is set too */
+    SPINNING = 4, /* a thread looks for it, or UNCLAIMED is set too */
     UNCLAIMED = 8, /* the next thread that wakes, or is about to sleep, must look for it */
     SLEEPER = 16, /* one thread that sleeps or is about to; the count of these is above all other bits */
-    LOOKS = 20, /* attempts of a looking thread before it sleeps */
+    SPINS = 20, /* attempts of a looking thread before it sleeps */
     PAUSE_FIRST = 64, /* pauses of the processor between its first two attempts */
     PAUSE_MAX = 256, /* max pauses between two attempts */
     TURNS = 256
@@ -98,7 +98,7 @@ void strata_lock_note_sleep(void) { yield_to_waiters(); }
 /* ---- locks ---- */
 
 /* Takes a free lock. Clears the bits `off` and subtracts `sleepers` from the sleeper count in the same step. */
-static bool take(strata_lock_t *lock, uint32_t off, uint32_t sleepers) {
+static bool try_take(strata_lock_t *lock, uint32_t off, uint32_t sleepers) {
     uint32_t state = atomic_load_explicit(&lock->state, memory_order_relaxed);
     while (!(state & HELD)) {
         uint32_t taken = ((state | HELD) & ~off) - sleepers * SLEEPER;
@@ -110,48 +110,48 @@ static bool take(strata_lock_t *lock, uint32_t off, uint32_t sleepers) {
 
 /* Wakes one sleeper of a lock for which no thread looks. Returns false if the state has changed from *state. */
 static bool wake_one(strata_lock_t *lock, uint32_t *state) {
-    if (!atomic_compare_exchange_weak(&lock->state, state, *state | LOOKING | UNCLAIMED)) return false;
+    if (!atomic_compare_exchange_weak(&lock->state, state, *state | SPINNING | UNCLAIMED)) return false;
     atomic_fetch_add(&lock->wakes, 1);
     wake(&lock->wakes, 1);
     return true;
 }
 
 /* Called by the new holder, which looked for the lock. Wakes another thread after TURNS such turns. */
-static void let_another_look(strata_lock_t *lock) {
+static void wake_next_spinner(strata_lock_t *lock) {
     uint32_t state = atomic_load_explicit(&lock->state, memory_order_relaxed);
-    if (state < SLEEPER || ++lock->passed_by < TURNS) return;
-    lock->passed_by = 0;
-    if (!(state & LOOKING)) (void)wake_one(lock, &state);
+    if (state < SLEEPER || ++lock->spin_wins < TURNS) return;
+    lock->spin_wins = 0;
+    if (!(state & SPINNING)) (void)wake_one(lock, &state);
 }
 
-/* Called by the thread for which LOOKING is set. Clears it before returning. */
-static bool look(strata_lock_t *lock, uint32_t sleepers) {
+/* Called by the thread for which SPINNING is set. Clears it before returning. */
+static bool spin(strata_lock_t *lock, uint32_t sleepers) {
     uint32_t pause = PAUSE_FIRST;
-    bool taken = take(lock, LOOKING, sleepers);
-    for (int i = 0; i < LOOKS && !taken; i++) {
+    bool taken = try_take(lock, SPINNING, sleepers);
+    for (int i = 0; i < SPINS && !taken; i++) {
         pause_for(pause);
         if (pause < PAUSE_MAX) pause *= 2;
-        taken = take(lock, LOOKING, sleepers);
+        taken = try_take(lock, SPINNING, sleepers);
     }
-    if (taken) let_another_look(lock);
-    else atomic_fetch_and(&lock->state, ~(uint32_t)LOOKING);
+    if (taken) wake_next_spinner(lock);
+    else atomic_fetch_and(&lock->state, ~(uint32_t)SPINNING);
     return taken;
 }
 
-static bool begins_to_look(strata_lock_t *lock) { return !(atomic_fetch_or(&lock->state, LOOKING) & LOOKING); }
+static bool begin_spin(strata_lock_t *lock) { return !(atomic_fetch_or(&lock->state, SPINNING) & SPINNING); }
 
-static bool claims(strata_lock_t *lock) { return atomic_fetch_and(&lock->state, ~(uint32_t)UNCLAIMED) & UNCLAIMED; }
+static bool claim_spin(strata_lock_t *lock) { return atomic_fetch_and(&lock->state, ~(uint32_t)UNCLAIMED) & UNCLAIMED; }
 
 static void wait_for(strata_lock_t *lock) {
-    if (take(lock, 0, 0)) return;
-    if (begins_to_look(lock) && look(lock, 0)) return;
+    if (try_take(lock, 0, 0)) return;
+    if (begin_spin(lock) && spin(lock, 0)) return;
     atomic_fetch_add(&lock->state, SLEEPER);
     for (;;) {
         uint32_t wakes = atomic_load(&lock->wakes), state = atomic_load(&lock->state);
         if (state & UNCLAIMED) {
-            if (claims(lock) && look(lock, 1)) return;
+            if (claim_spin(lock) && spin(lock, 1)) return;
         } else if (!(state & HELD)) {
-            if (take(lock, 0, 1)) return;
+            if (try_take(lock, 0, 1)) return;
         } else {
             strata_lock_note_sleep();
             sleep_on(&lock->wakes, wakes, NULL);
@@ -161,16 +161,16 @@ static void wait_for(strata_lock_t *lock) {
 
 static void wake_sleeper(strata_lock_t *lock, uint32_t left) {
     uint32_t state = left;
-    while (state >= SLEEPER && !(state & (HELD | LOOKING)))
+    while (state >= SLEEPER && !(state & (HELD | SPINNING)))
         if (wake_one(lock, &state)) return;
 }
 
 /* Returns true if another thread has the lock or waits for it. OBSERVED is no sign of that. */
-static bool is_others(uint32_t state) { return (state & ~(uint32_t)OBSERVED) != 0; }
+static bool is_contended(uint32_t state) { return (state & ~(uint32_t)OBSERVED) != 0; }
 
 bool strata_lock_try_acquire(strata_lock_t *lock) {
     uint32_t state = atomic_load_explicit(&lock->state, memory_order_relaxed);
-    while (!is_others(state)) {
+    while (!is_contended(state)) {
         if (atomic_compare_exchange_weak_explicit(&lock->state, &state, state | HELD, memory_order_acquire, memory_order_relaxed))
             return true;
     }
@@ -191,16 +191,16 @@ void strata_lock_release(strata_lock_t *lock) {
 }
 
 /* The observer may also have become active after the lock was taken. A late acquired() does no harm. */
-bool strata_lock_slowly(strata_lock_t *lock, uint32_t seen) {
-    bool met = is_others(seen);
-    if (met) wait_for(lock);
-    else met = strata_lock_acquire(lock);
+bool strata_lock_slow(strata_lock_t *lock, uint32_t seen) {
+    bool contended = is_contended(seen);
+    if (contended) wait_for(lock);
+    else contended = strata_lock_acquire(lock);
     if (atomic_load_explicit(&lock->state, memory_order_relaxed) & OBSERVED) lock->observer->acquired(lock->observer, lock);
-    return met;
+    return contended;
 }
 
 /* The observer seen in the state is still there, because only the caller may remove it. */
-void strata_unlock_slowly(strata_lock_t *lock, uint32_t seen) {
+void strata_unlock_slow(strata_lock_t *lock, uint32_t seen) {
     if (seen & OBSERVED) lock->observer->releasing(lock->observer, lock);
     strata_lock_release(lock);
 }
@@ -210,20 +210,20 @@ void strata_unlock_slowly(strata_lock_t *lock, uint32_t seen) {
 /* Called with the observer's list locked: until its release the lock neither ends nor gets another observer. */
 static void begin_report(strata_lock_t *lock) { (void)atomic_fetch_or_explicit(&lock->state, OBSERVED, memory_order_relaxed); }
 
-static void join(strata_lock_t *lock, strata_lock_observer_t *observer) {
+static void observer_add(strata_lock_t *lock, strata_lock_observer_t *observer) {
     strata_lock_acquire(&observer->list);
-    lock->before = NULL;
+    lock->prev = NULL;
     lock->next = observer->first;
-    if (lock->next) lock->next->before = lock;
+    if (lock->next) lock->next->prev = lock;
     observer->first = lock;
     if (observer->active) begin_report(lock);
     strata_lock_release(&observer->list);
 }
 
-static void leave(strata_lock_t *lock, strata_lock_observer_t *observer) {
+static void observer_remove(strata_lock_t *lock, strata_lock_observer_t *observer) {
     strata_lock_acquire(&observer->list);
-    if (lock->next) lock->next->before = lock->before;
-    if (lock->before) lock->before->next = lock->next;
+    if (lock->next) lock->next->prev = lock->prev;
+    if (lock->prev) lock->prev->next = lock->next;
     else observer->first = lock->next;
     (void)atomic_fetch_and_explicit(&lock->state, ~(uint32_t)OBSERVED, memory_order_relaxed);
     strata_lock_release(&observer->list);
@@ -231,9 +231,9 @@ static void leave(strata_lock_t *lock, strata_lock_observer_t *observer) {
 
 void strata_lock_observe(strata_lock_t *lock, strata_lock_observer_t *observer) {
     if (lock->observer == observer) return;
-    if (lock->observer) leave(lock, lock->observer);
+    if (lock->observer) observer_remove(lock, lock->observer);
     lock->observer = observer;
-    if (observer) join(lock, observer);
+    if (observer) observer_add(lock, observer);
 }
 
 void strata_lock_observer_activate(strata_lock_observer_t *observer) {
@@ -264,30 +264,31 @@ static _Thread_local int held_count;
 
 static const strata_lock_t **held_at(int i) { return i < HELD_FEW ? &few[i] : &rest[i - HELD_FEW]; }
 
-static void wrong(const char *what, const strata_lock_t *lock) {
+static void abort_with(const char *what, const strata_lock_t *lock) {
     fprintf(stderr, "strata: %s (lock of rank %d)\n", what, lock ? (int)lock->rank : 0);
     for (int i = 0; i < held_count; i++) fprintf(stderr, "  held: rank %d\n", (int)(*held_at(i))->rank);
     abort();
 }
 
-void strata_lock_note_take(const strata_lock_t *lock) {
+void strata_lock_note_locked(const strata_lock_t *lock) {
     yield_to_waiters();
     for (int i = 0; i < held_count; i++) {
         const strata_lock_t *held = *held_at(i);
-        if (held == lock) wrong("a thread takes a lock that it already holds", lock);
+        if (held == lock) abort_with("a thread takes a lock that it already holds", lock);
         /* A snapshot takes the domain's lock first, then the domain's stacks, then its shared stacks
          * (those of threads first), each in the order of numbers. These are the only legal pairs of one
          * rank. */
         bool snapshot = (*held_at(0))->rank == STRATA_RANK_DOMAIN || lock->rank == STRATA_RANK_STACK;
         bool pair = held->rank == lock->rank && snapshot && lock->rank >= STRATA_RANK_STACK && lock->rank <= STRATA_RANK_SHARED;
-        if (held->rank >= lock->rank && !pair) wrong("a lock is taken out of order", lock);
+        if (held->rank >= lock->rank && !pair) abort_with("a lock is taken out of order", lock);
     }
-    if (held_count == HELD_MAX) wrong("too many locks are held", lock);
-    if (held_count == HELD_FEW && !rest && !(rest = calloc(HELD_MAX, sizeof *rest))) wrong("out of memory for lock tracking", lock);
+    if (held_count == HELD_MAX) abort_with("too many locks are held", lock);
+    if (held_count == HELD_FEW && !rest && !(rest = calloc(HELD_MAX, sizeof *rest)))
+        abort_with("out of memory for lock tracking", lock);
     *held_at(held_count++) = lock;
 }
 
-void strata_lock_note_drop(const strata_lock_t *lock) {
+void strata_lock_note_unlocked(const strata_lock_t *lock) {
     yield_to_waiters();
     for (int i = held_count - 1; i >= 0; i--) {
         if (*held_at(i) != lock) continue;
@@ -297,16 +298,16 @@ void strata_lock_note_drop(const strata_lock_t *lock) {
         rest = NULL;
         return;
     }
-    wrong("a lock is dropped that this thread does not hold", lock);
+    abort_with("a lock is dropped that this thread does not hold", lock);
 }
 
 void strata_lock_assert_none(const char *what) {
     for (int i = 0; i < held_count; i++)
-        if ((*held_at(i))->rank != STRATA_RANK_DEVICE) wrong(what, *held_at(i));
+        if ((*held_at(i))->rank != STRATA_RANK_DEVICE) abort_with(what, *held_at(i));
 }
 
 void strata_lock_assert_alone(const strata_lock_observer_t *observer) {
-    if (observer->first) wrong("a lock outlives its observer", observer->first);
+    if (observer->first) abort_with("a lock outlives its observer", observer->first);
 }
 #endif
 

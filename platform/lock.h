@@ -32,10 +32,10 @@ struct strata_lock {
     _Atomic uint32_t state; /* bits of lock.c; 0 if it is free, no thread waits, and it has no active observer */
     _Atomic uint32_t wakes; /* number of wake-ups; the futex word on which threads sleep */
     strata_lock_observer_t *observer; /* may be NULL; guarded by the lock */
-    strata_lock_t *next, *before; /* locks of that observer; guarded by its `list` */
+    strata_lock_t *next, *prev; /* locks of that observer; guarded by its `list` */
     uint64_t observed; /* for the observer's own use, guarded by the lock */
     strata_lock_rank_t rank;
-    uint32_t passed_by; /* number of times the looking thread got it while others slept; guarded by the lock */
+    uint32_t spin_wins; /* number of times the looking thread got it while others slept; guarded by the lock */
 };
 
 /* Gets a call at each hand-over of its locks while it is active. The simulator joins its threads'
@@ -57,8 +57,8 @@ void strata_lock_observer_activate(strata_lock_observer_t *observer);
 
 /* Slow paths of the two functions below, used if another thread has or waits for the lock or if it is
  * observed. `seen` is the state of the lock that showed this. */
-bool strata_lock_slowly(strata_lock_t *lock, uint32_t seen);
-void strata_unlock_slowly(strata_lock_t *lock, uint32_t seen);
+bool strata_lock_slow(strata_lock_t *lock, uint32_t seen);
+void strata_unlock_slow(strata_lock_t *lock, uint32_t seen);
 
 void strata_lock_init(strata_lock_t *lock, strata_lock_rank_t rank, strata_lock_observer_t *observer);
 /* Must be called before the lock's observer ends, since that keeps the lock in its list. */
@@ -69,8 +69,8 @@ void strata_lock_destroy(strata_lock_t *lock);
 void strata_lock_observe(strata_lock_t *lock, strata_lock_observer_t *observer);
 
 #ifdef STRATA_CHECK_LOCKS
-void strata_lock_note_take(const strata_lock_t *lock);
-void strata_lock_note_drop(const strata_lock_t *lock);
+void strata_lock_note_locked(const strata_lock_t *lock);
+void strata_lock_note_unlocked(const strata_lock_t *lock);
 /* Called before a thread sleeps until a lock is released. */
 void strata_lock_note_sleep(void);
 /* Aborts with `what` if the calling thread holds any lock except those of rank DEVICE. */
@@ -81,8 +81,8 @@ void strata_lock_assert_alone(const strata_lock_observer_t *observer);
  * release one or sleep. The seed decides when; 0 switches this off. */
 void strata_lock_perturb(uint64_t seed);
 #else
-static inline void strata_lock_note_take(const strata_lock_t *lock) { (void)lock; }
-static inline void strata_lock_note_drop(const strata_lock_t *lock) { (void)lock; }
+static inline void strata_lock_note_locked(const strata_lock_t *lock) { (void)lock; }
+static inline void strata_lock_note_unlocked(const strata_lock_t *lock) { (void)lock; }
 static inline void strata_lock_note_sleep(void) {}
 static inline void strata_lock_assert_none(const char *what) { (void)what; }
 static inline void strata_lock_assert_alone(const strata_lock_observer_t *observer) { (void)observer; }
@@ -96,20 +96,20 @@ void strata_lock_release(strata_lock_t *lock);
 
 /* Takes a lock as strata_lock() does. Returns true if another thread had it or waited for it. */
 static inline bool strata_lock_contended(strata_lock_t *lock) {
-    strata_lock_note_take(lock);
+    strata_lock_note_locked(lock);
     uint32_t seen = 0;
     bool taken = atomic_compare_exchange_strong_explicit(&lock->state, &seen, STRATA_LOCK_HELD, memory_order_acquire,
                                                          memory_order_relaxed);
-    return __builtin_expect(taken, 1) ? false : strata_lock_slowly(lock, seen);
+    return __builtin_expect(taken, 1) ? false : strata_lock_slow(lock, seen);
 }
 
 static inline void strata_lock(strata_lock_t *lock) { (void)strata_lock_contended(lock); }
 
 static inline void strata_unlock(strata_lock_t *lock) {
-    strata_lock_note_drop(lock);
+    strata_lock_note_unlocked(lock);
     uint32_t seen = STRATA_LOCK_HELD;
     bool released = atomic_compare_exchange_strong_explicit(&lock->state, &seen, 0, memory_order_release, memory_order_relaxed);
-    if (__builtin_expect(!released, 0)) strata_unlock_slowly(lock, seen);
+    if (__builtin_expect(!released, 0)) strata_unlock_slow(lock, seen);
 }
 
 /* Takes the lock only if no other thread has it or waits for it and it is not observed. Otherwise
@@ -119,14 +119,14 @@ static inline bool strata_lock_try_fast(strata_lock_t *lock) {
     uint32_t seen = 0;
     bool taken = atomic_compare_exchange_strong_explicit(&lock->state, &seen, STRATA_LOCK_HELD, memory_order_acquire,
                                                          memory_order_relaxed);
-    if (__builtin_expect(taken, 1)) strata_lock_note_take(lock);
+    if (__builtin_expect(taken, 1)) strata_lock_note_locked(lock);
     return taken;
 }
 /* Releases the lock under the same conditions. Otherwise returns false, and the lock is still held. */
 static inline bool strata_unlock_try_fast(strata_lock_t *lock) {
     uint32_t seen = STRATA_LOCK_HELD;
     bool released = atomic_compare_exchange_strong_explicit(&lock->state, &seen, 0, memory_order_release, memory_order_relaxed);
-    if (__builtin_expect(released, 1)) strata_lock_note_drop(lock);
+    if (__builtin_expect(released, 1)) strata_lock_note_unlocked(lock);
     return released;
 }
 

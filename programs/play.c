@@ -2,21 +2,21 @@
 
 #include "allocation/stack/magazines.h"
 
-typedef struct stage {
+typedef struct run {
     const torture_program_t *program;
     strata_torture_mode_t mode;
     torture_world_t world;
     pthread_mutex_t lock;
-    pthread_cond_t moved;
+    pthread_cond_t progressed;
     bool cancelled; /* a thread could not be created, so the others make no calls */
     uint32_t turn; /* TURNS: the next operation */
     uint32_t done[TORTURE_THREADS]; /* AT_ONCE: number of complete operations of each thread */
-} stage_t;
+} run_t;
 
-typedef struct actor {
-    stage_t *stage;
+typedef struct worker {
+    run_t *run;
     uint8_t thread;
-} actor_t;
+} worker_t;
 
 /* ---- an operation ---- */
 
@@ -31,21 +31,21 @@ static void prepare(torture_world_t *w, const torture_op_t *op, const torture_ne
     EACH_STREAM(s, needs->borrows) torture_borrow(w, op->blocks[0], s);
 }
 
-static void act_on_graphs(torture_world_t *w, const torture_op_t *op, const torture_needs_t *needs, const uint32_t *touched) {
-    if (needs->ends) torture_release_graph(w, needs->ends - 1u, touched, needs->touched);
+static void perform_on_graphs(torture_world_t *w, const torture_op_t *op, const torture_needs_t *needs, const uint32_t *touched) {
+    if (needs->ended_pool) torture_report_pool_freed(w, needs->ended_pool - 1u, touched, needs->touch_count);
     switch ((torture_kind_t)op->kind) {
     case STRATA_TORTURE_POOL_BEGIN: torture_pool_begin(w, op->pool, op->place, op->stream); return;
     case STRATA_TORTURE_CAPTURE: torture_capture(w, op->graph, op->stream, needs->pool); return;
     case STRATA_TORTURE_END_CAPTURE: torture_end_capture(w, op->graph, op->stream); return;
     case STRATA_TORTURE_POOL_END: torture_pool_end(w, op->pool); return;
     case STRATA_TORTURE_POOL_REMOVE: torture_pool_remove(w, op->pool); return;
-    case STRATA_TORTURE_LAUNCH: torture_launch(w, op->graph, op->stream, needs->pool, touched, needs->touched); return;
+    case STRATA_TORTURE_LAUNCH: torture_launch(w, op->graph, op->stream, needs->pool, touched, needs->touch_count); return;
     case STRATA_TORTURE_DESTROY: torture_destroy(w, op->graph); return;
     default: return;
     }
 }
 
-static void act(torture_world_t *w, const torture_program_t *program, uint32_t number) {
+static void perform(torture_world_t *w, const torture_program_t *program, uint32_t number) {
     const torture_op_t *op = &program->ops[number];
     const torture_needs_t *needs = &program->all_needs[number];
     uint32_t block = op->blocks[0];
@@ -66,7 +66,7 @@ static void act(torture_world_t *w, const torture_program_t *program, uint32_t n
     case STRATA_TORTURE_RETAIN: torture_retain(w, block); return;
     case STRATA_TORTURE_FREE:
         if (op->refused) torture_refuse_events(w, true);
-        torture_keep(w, block, needs->owned);
+        torture_set_owners(w, block, needs->owned);
         torture_free(w, block, op->how == STRATA_TORTURE_COVER_FREE_ON ? op->stream : STRATA_TORTURE_NO_STREAM, needs->last,
                      op->by_pointer);
         if (op->refused) torture_refuse_events(w, false);
@@ -75,139 +75,139 @@ static void act(torture_world_t *w, const torture_program_t *program, uint32_t n
     case STRATA_TORTURE_RELEASE: torture_release(w, op->place); return;
     case STRATA_TORTURE_TRIM: torture_trim(w, op->place, op->size); return;
     case STRATA_TORTURE_LOOK:
-        if (op->count) torture_look_at(w, block);
-        else torture_look(w, op->place);
+        if (op->count) torture_query_block(w, block);
+        else torture_query_place(w, op->place);
         return;
-    case STRATA_TORTURE_PASS: torture_pass(w, op->us); return;
-    case STRATA_TORTURE_ORDER: torture_join(w, op->stream, op->other); return;
-    default: act_on_graphs(w, op, needs, program->touched + needs->touches); return;
+    case STRATA_TORTURE_PASS: torture_advance(w, op->us); return;
+    case STRATA_TORTURE_ORDER: torture_stream_wait(w, op->stream, op->other); return;
+    default: perform_on_graphs(w, op, needs, program->touched + needs->touch_begin); return;
     }
 }
 
 /* ---- reports the program's order between threads to the checker ---- */
 
-enum { KEY_START = 1, KEY_END, KEY_USED = 100, KEY_TURNED = 200, KEY_BLOCK = 300 };
+enum { KEY_START = 1, KEY_END, KEY_USED = 100, KEY_CHANGED = 200, KEY_BLOCK = 300 };
 
-static void observe(stage_t *stage, uint32_t number) {
-    const torture_needs_t *needs = &stage->program->all_needs[number];
-    strata_checker_t *checker = stage->world.checker;
-    for (uint32_t i = 0; i < needs->touched; i++)
-        strata_checker_observe(checker, KEY_BLOCK + stage->program->touched[needs->touches + i]);
-    EACH_STREAM(s, needs->uses) strata_checker_observe(checker, KEY_TURNED + s);
-    EACH_STREAM(s, needs->turns) strata_checker_observe(checker, KEY_USED + s);
+static void observe(run_t *run, uint32_t number) {
+    const torture_needs_t *needs = &run->program->all_needs[number];
+    strata_checker_t *checker = run->world.checker;
+    for (uint32_t i = 0; i < needs->touch_count; i++)
+        strata_checker_observe(checker, KEY_BLOCK + run->program->touched[needs->touch_begin + i]);
+    EACH_STREAM(s, needs->uses) strata_checker_observe(checker, KEY_CHANGED + s);
+    EACH_STREAM(s, needs->stream_changes) strata_checker_observe(checker, KEY_USED + s);
 }
 
-static void publish(stage_t *stage, uint32_t number) {
-    const torture_needs_t *needs = &stage->program->all_needs[number];
-    strata_checker_t *checker = stage->world.checker;
-    for (uint32_t i = 0; i < needs->touched; i++)
-        strata_checker_publish(checker, KEY_BLOCK + stage->program->touched[needs->touches + i]);
+static void publish(run_t *run, uint32_t number) {
+    const torture_needs_t *needs = &run->program->all_needs[number];
+    strata_checker_t *checker = run->world.checker;
+    for (uint32_t i = 0; i < needs->touch_count; i++)
+        strata_checker_publish(checker, KEY_BLOCK + run->program->touched[needs->touch_begin + i]);
     EACH_STREAM(s, needs->uses) strata_checker_publish(checker, KEY_USED + s);
-    EACH_STREAM(s, needs->turns) strata_checker_publish(checker, KEY_TURNED + s);
+    EACH_STREAM(s, needs->stream_changes) strata_checker_publish(checker, KEY_CHANGED + s);
 }
 
 /* ---- threads ---- */
 
-static bool is_due(const stage_t *stage, uint32_t number) {
-    const torture_op_t *op = &stage->program->ops[number];
-    if (stage->mode == STRATA_TORTURE_TURNS) return stage->turn == number;
+static bool is_due(const run_t *run, uint32_t number) {
+    const torture_op_t *op = &run->program->ops[number];
+    if (run->mode == STRATA_TORTURE_TURNS) return run->turn == number;
     for (uint32_t t = 0; t < TORTURE_THREADS; t++)
-        if (t != op->thread && stage->done[t] < stage->program->all_needs[number].need[t]) return false;
+        if (t != op->thread && run->done[t] < run->program->all_needs[number].required[t]) return false;
     return true;
 }
 
 /* Waits until the operation is due. Returns false if the run is cancelled. */
-static bool wait_for_it(stage_t *stage, uint32_t number) {
-    pthread_mutex_lock(&stage->lock);
-    while (!stage->cancelled && !is_due(stage, number)) pthread_cond_wait(&stage->moved, &stage->lock);
-    bool comes = !stage->cancelled;
-    pthread_mutex_unlock(&stage->lock);
+static bool wait_until_due(run_t *run, uint32_t number) {
+    pthread_mutex_lock(&run->lock);
+    while (!run->cancelled && !is_due(run, number)) pthread_cond_wait(&run->progressed, &run->lock);
+    bool comes = !run->cancelled;
+    pthread_mutex_unlock(&run->lock);
     return comes;
 }
 
-static void is_over(stage_t *stage, uint32_t number) {
-    pthread_mutex_lock(&stage->lock);
-    stage->turn = number + 1;
-    stage->done[stage->program->ops[number].thread]++;
-    pthread_cond_broadcast(&stage->moved);
-    pthread_mutex_unlock(&stage->lock);
+static void mark_done(run_t *run, uint32_t number) {
+    pthread_mutex_lock(&run->lock);
+    run->turn = number + 1;
+    run->done[run->program->ops[number].thread]++;
+    pthread_cond_broadcast(&run->progressed);
+    pthread_mutex_unlock(&run->lock);
 }
 
 static void *run_thread(void *context) {
-    const actor_t *actor = context;
-    stage_t *stage = actor->stage;
-    strata_checker_t *checker = stage->world.checker;
+    const worker_t *worker = context;
+    run_t *run = worker->run;
+    strata_checker_t *checker = run->world.checker;
     strata_checker_observe(checker, KEY_START);
-    for (uint32_t i = 0; i < stage->program->count; i++) {
-        const torture_op_t *op = &stage->program->ops[i];
-        if (op->thread != actor->thread) continue;
-        if (!wait_for_it(stage, i)) break;
-        observe(stage, i);
-        act(&stage->world, stage->program, i);
-        publish(stage, i);
-        is_over(stage, i);
+    for (uint32_t i = 0; i < run->program->count; i++) {
+        const torture_op_t *op = &run->program->ops[i];
+        if (op->thread != worker->thread) continue;
+        if (!wait_until_due(run, i)) break;
+        observe(run, i);
+        perform(&run->world, run->program, i);
+        publish(run, i);
+        mark_done(run, i);
     }
     strata_checker_publish(checker, KEY_END);
     return NULL;
 }
 
 /* Runs all threads. If one cannot be created, none makes a call, because the others would wait for its operations forever. */
-static void run_threads(stage_t *stage) {
+static void run_threads(run_t *run) {
     pthread_t threads[TORTURE_THREADS];
-    actor_t actors[TORTURE_THREADS];
-    strata_checker_publish(stage->world.checker, KEY_START);
-    pthread_mutex_lock(&stage->lock);
+    worker_t actors[TORTURE_THREADS];
+    strata_checker_publish(run->world.checker, KEY_START);
+    pthread_mutex_lock(&run->lock);
     uint32_t count = 0;
-    for (; count < stage->program->threads; count++) {
-        actors[count] = (actor_t){stage, (uint8_t)count};
+    for (; count < run->program->threads; count++) {
+        actors[count] = (worker_t){run, (uint8_t)count};
         if (pthread_create(&threads[count], NULL, run_thread, &actors[count]) != 0) break;
     }
-    stage->cancelled = count < stage->program->threads;
-    if (stage->cancelled) torture_fail(&stage->world, TORTURE_FAULT_HOST, 0, "the host cannot create a thread");
-    pthread_mutex_unlock(&stage->lock);
+    run->cancelled = count < run->program->threads;
+    if (run->cancelled) torture_fail(&run->world, TORTURE_FAULT_HOST, 0, "the host cannot create a thread");
+    pthread_mutex_unlock(&run->lock);
     for (uint32_t i = 0; i < count; i++) pthread_join(threads[i], NULL);
-    strata_checker_observe(stage->world.checker, KEY_END);
+    strata_checker_observe(run->world.checker, KEY_END);
 }
 
-static void open_world(stage_t *stage, const strata_strategy_t *strategy, bool may_refuse, bool host_in_order) {
-    const torture_program_t *program = stage->program;
+static void open_world(run_t *run, const strata_strategy_t *strategy, bool may_refuse, bool host_in_order) {
+    const torture_program_t *program = run->program;
     torture_setting_t setting = {.devices = program->devices,
                                  .capacity = program->capacity,
                                  .may_refuse = may_refuse,
                                  .blocks = program->blocks,
                                  .check_stream_ids = program->check_stream_ids,
                                  .host_in_order = host_in_order};
-    torture_world_open(&stage->world, strategy, &setting);
+    torture_world_open(&run->world, strategy, &setting);
 }
 
 void torture_play_watched(const torture_program_t *program, const strata_strategy_t *strategy, bool may_refuse,
                           torture_after_fn after, void *context, torture_verdict_t *verdict) {
-    stage_t stage = {.program = program, .mode = STRATA_TORTURE_INTERLEAVED};
-    open_world(&stage, strategy, may_refuse, after != NULL);
+    run_t run = {.program = program, .mode = STRATA_TORTURE_INTERLEAVED};
+    open_world(&run, strategy, may_refuse, after != NULL);
     for (uint32_t i = 0; i < program->count; i++) {
-        act(&stage.world, program, i);
-        if (after) after(context, &stage.world, i);
+        perform(&run.world, program, i);
+        if (after) after(context, &run.world, i);
     }
-    if (after) after(context, &stage.world, program->count);
-    torture_world_end(&stage.world);
-    *verdict = stage.world.verdict;
+    if (after) after(context, &run.world, program->count);
+    torture_world_end(&run.world);
+    *verdict = run.world.verdict;
 }
 
 static void play_threads(const torture_program_t *program, const strata_strategy_t *strategy, bool may_refuse,
                          strata_torture_mode_t mode, torture_verdict_t *verdict) {
-    stage_t stage = {.program = program, .mode = mode};
+    run_t run = {.program = program, .mode = mode};
     uint32_t contentions = atomic_load(&strata_magazines_threshold);
     /* With two or four threads, magazines cache freed blocks from the start, without contention first. */
     if (program->threads % 2 == 0) atomic_store(&strata_magazines_threshold, 0);
-    open_world(&stage, strategy, may_refuse, false);
-    pthread_mutex_init(&stage.lock, NULL);
-    pthread_cond_init(&stage.moved, NULL);
-    if (stage.world.checker) run_threads(&stage);
-    torture_world_end(&stage.world);
+    open_world(&run, strategy, may_refuse, false);
+    pthread_mutex_init(&run.lock, NULL);
+    pthread_cond_init(&run.progressed, NULL);
+    if (run.world.checker) run_threads(&run);
+    torture_world_end(&run.world);
     atomic_store(&strata_magazines_threshold, contentions);
-    pthread_cond_destroy(&stage.moved);
-    pthread_mutex_destroy(&stage.lock);
-    *verdict = stage.world.verdict;
+    pthread_cond_destroy(&run.progressed);
+    pthread_mutex_destroy(&run.lock);
+    *verdict = run.world.verdict;
 }
 
 void torture_play(const torture_program_t *program, const strata_strategy_t *strategy, bool may_refuse, strata_torture_mode_t mode,

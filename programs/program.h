@@ -30,16 +30,16 @@ typedef struct torture_needs {
     torture_streams_t borrows; /* streams that are recorded as borrowers first */
     torture_streams_t uses; /* all streams that must exist for it */
     torture_streams_t lent; /* FREE: the borrowers, none of which may become captured at the same time */
-    torture_streams_t turns; /* streams that it renews, or for which it begins or ends a capture */
+    torture_streams_t stream_changes; /* streams that it renews, or for which it begins or ends a capture */
     uint8_t pool; /* graph pool, from 1, that serves the block or belongs to the graph; 0 if none */
-    uint8_t ends; /* graph pool, from 1, that has no holder after it; 0 if none */
+    uint8_t ended_pool; /* graph pool, from 1, that has no holder after it; 0 if none */
     uint32_t owned; /* FREE: one bit for each graph pool that owns the block besides the program */
     uint8_t owner; /* the stream of owner_waits */
     bool last; /* FREE: no owner is left */
     /* Start and count in torture_program_t.touched: the blocks, graphs and pools that it names or affects. It must be in order with
      * other operations on them. */
-    uint32_t touches, touched;
-    uint32_t need[TORTURE_THREADS]; /* number of operations of each thread that must be complete before */
+    uint32_t touch_begin, touch_count;
+    uint32_t required[TORTURE_THREADS]; /* number of operations of each thread that must be complete before */
 } torture_needs_t;
 
 /* Begins as {0}. */
@@ -62,7 +62,7 @@ typedef enum torture_dialect {
     TORTURE_USE_COVERS = 1, /* a borrow covers only work before record_stream (`event: use`) */
     TORTURE_GRAPHS_GPU = 2, /* gpu places have graph pools */
     TORTURE_GRAPHS_MANAGED = 4,
-    TORTURE_CAPTURES_UNSAID = 8, /* captures may begin before their pools, or without one */
+    TORTURE_CAPTURES_UNANNOUNCED = 8, /* captures may begin before their pools, or without one */
     TORTURE_DIALECTS = 16
 } torture_dialect_t;
 

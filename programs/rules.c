@@ -69,7 +69,7 @@ static void touch(rules_t *rules, uint32_t number) {
         program->touched_room = room;
     }
     program->touched[program->touched_count++] = number;
-    rules->needs.touched++;
+    rules->needs.touch_count++;
 }
 
 void rules_touch(rules_t *rules, uint32_t block) { touch(rules, TORTURE_FIRST_BLOCK + block); }
@@ -78,19 +78,19 @@ void rules_touch_pool(rules_t *rules, uint32_t pool) { touch(rules, STRATA_TORTU
 
 /* ---- operations: each rule returns false if the operation is not possible ---- */
 
-static block_state_t *named(rules_t *rules, const torture_op_t *op) {
+static block_state_t *live_block_of(rules_t *rules, const torture_op_t *op) {
     block_state_t *block = op->count ? &rules->blocks[op->blocks[0]] : NULL;
     return block && block->live ? block : NULL;
 }
 
 /* Allocates in the order of a stream, or in that of a capture if the stream is captured. */
-static bool serve_for(rules_t *rules, torture_op_t *op, block_state_t *block) {
+static bool allocate_on(rules_t *rules, torture_op_t *op, block_state_t *block) {
     uint8_t graph = rules->captured[op->stream];
     bool zeroed = (op->flags & STRATA_ZERO) && op->size;
     if (!rules_route(rules, op->place, op->stream, &block->pool)) return false;
     block->owner = op->stream;
     if (graph) {
-        block->born = bit(op->stream);
+        block->alloc_stream = bit(op->stream);
         block->graph = graph;
         block->inside.writers = block->inside.seen = bit(op->stream);
         if (zeroed) rules_use(rules, graph - 1u, op->blocks[0], true);
@@ -119,7 +119,7 @@ static bool allocate(rules_t *rules, torture_op_t *op) {
         made.borrowed = bit(op->stream);
     } else {
         op->stream = (uint8_t)(op->stream % TORTURE_STREAMS_EACH + (op->place & 1u) * TORTURE_STREAMS_EACH);
-        if (!serve_for(rules, op, &made)) return false;
+        if (!allocate_on(rules, op, &made)) return false;
     }
     *block = made;
     return true;
@@ -144,7 +144,7 @@ static torture_streams_t waits_for(rules_t *rules, block_state_t *block, uint32_
     uint8_t graph = rules->captured[stream];
     if (graph) return rules_waits(inside_of(block, graph), stream, write);
     torture_streams_t waits = rules_waits(&block->outside, stream, write);
-    if (!(block->outside.seen & bit(stream))) waits |= block->born & ~bit(stream);
+    if (!(block->outside.seen & bit(stream))) waits |= block->alloc_stream & ~bit(stream);
     return block->pool ? waits | rules_waits(&rules->pools[block->pool - 1].order, stream, false) : waits;
 }
 
@@ -157,14 +157,14 @@ static void use(rules_t *rules, uint32_t number, uint32_t stream, bool write) {
         return;
     }
     rules_access(&block->outside, block->owner, stream, write);
-    block->told &= ~bit(stream);
+    block->freed_on &= ~bit(stream);
     if (block->pool) rules_access(&rules->pools[block->pool - 1].order, STRATA_TORTURE_NO_STREAM, stream, false);
 }
 
 static bool writes(const torture_op_t *op, uint8_t i) { return op->kind == STRATA_TORTURE_FILL || (op->writes >> i & 1u); }
 
 /* Removes the blocks that the stream must not use. */
-static void keep_usable(rules_t *rules, torture_op_t *op) {
+static void drop_unusable(rules_t *rules, torture_op_t *op) {
     uint8_t count = 0, written = 0;
     for (uint8_t i = 0; i < op->count; i++) {
         const block_state_t *block = &rules->blocks[op->blocks[i]];
@@ -177,8 +177,8 @@ static void keep_usable(rules_t *rules, torture_op_t *op) {
 }
 
 static bool work(rules_t *rules, torture_op_t *op) {
-    if (named(rules, op)) op->stream = stream_for(named(rules, op), op->stream);
-    keep_usable(rules, op);
+    if (live_block_of(rules, op)) op->stream = stream_for(live_block_of(rules, op), op->stream);
+    drop_unusable(rules, op);
     for (uint8_t i = 0; i < op->count; i++)
         rules->needs.waits |= waits_for(rules, &rules->blocks[op->blocks[i]], op->stream, writes(op, i));
     if (op->count == 0 || !rules_may_wait(rules, op->stream, rules->needs.waits)) return false;
@@ -187,7 +187,7 @@ static bool work(rules_t *rules, torture_op_t *op) {
 }
 
 static bool host(rules_t *rules, torture_op_t *op) {
-    block_state_t *block = named(rules, op);
+    block_state_t *block = live_block_of(rules, op);
     if (!block || block->place < STRATA_TORTURE_MANAGED) return false;
     rules->needs.syncs = block->outside.writers | (op->writes & 1u ? block->outside.readers : 0);
     if (block->pool) rules->needs.syncs |= rules->pools[block->pool - 1].order.writers;
@@ -196,12 +196,12 @@ static bool host(rules_t *rules, torture_op_t *op) {
     return true;
 }
 
-static bool check(rules_t *rules, torture_op_t *op) { return named(rules, op) != NULL; }
+static bool check(rules_t *rules, torture_op_t *op) { return live_block_of(rules, op) != NULL; }
 
 /* ---- borrows ---- */
 
 static bool borrow(rules_t *rules, torture_op_t *op) {
-    block_state_t *block = named(rules, op);
+    block_state_t *block = live_block_of(rules, op);
     if (!block) return false;
     op->stream = stream_for(block, op->stream);
     if (!may_use(block, op->stream) || block->owner == op->stream || !rules_own(rules, block, op->stream)) return false;
@@ -214,7 +214,7 @@ static bool borrow(rules_t *rules, torture_op_t *op) {
 
 /* A borrow may be erased only if the work is complete, or ordered before the owner's next work. */
 static bool erase(rules_t *rules, torture_op_t *op) {
-    block_state_t *block = named(rules, op);
+    block_state_t *block = live_block_of(rules, op);
     if (!block || !block->borrowed) return false;
     if (!(block->borrowed & bit(op->stream))) op->stream = lowest(block->borrowed);
     torture_streams_t self = bit(op->stream);
@@ -228,12 +228,12 @@ static bool erase(rules_t *rules, torture_op_t *op) {
         rules_host_waited(&block->outside, self);
     }
     block->borrowed &= ~self;
-    block->told &= ~self;
+    block->freed_on &= ~self;
     return true;
 }
 
 static bool retain(rules_t *rules, torture_op_t *op) {
-    block_state_t *block = named(rules, op);
+    block_state_t *block = live_block_of(rules, op);
     if (!block || block->owners > 3) return false;
     block->owners++;
     return true;
@@ -250,11 +250,11 @@ static open_uses_t open_uses(const rules_t *rules, const block_state_t *block) {
     torture_streams_t covered = rules->dialect & TORTURE_USE_COVERS ? 0 : block->borrowed;
     const graph_state_t *graph = block->graph ? &rules->graphs[block->graph - 1] : NULL;
     bool captured = graph && graph->life == GRAPH_CAPTURING && graph->pool && graph->pool == block->pool;
-    return (open_uses_t){.outside = block->outside.uncovered & ~block->told & ~covered,
+    return (open_uses_t){.outside = block->outside.uncovered & ~block->freed_on & ~covered,
                          .inside = captured ? block->inside.uncovered & ~covered : 0};
 }
 
-static void settle_free_on(torture_op_t *op, const block_state_t *block, open_uses_t open) {
+static void resolve_free_on(torture_op_t *op, const block_state_t *block, open_uses_t open) {
     torture_streams_t all = open.outside | open.inside;
     if (op->how == STRATA_TORTURE_COVER_OWNER && block->owner == STRATA_TORTURE_NO_STREAM) op->how = STRATA_TORTURE_COVER_BORROW;
     if (op->how != STRATA_TORTURE_COVER_FREE_ON) return;
@@ -297,7 +297,7 @@ static void cover(rules_t *rules, const torture_op_t *op, const block_state_t *b
 
 /* Makes the pools of captured borrowers and last users owners of the block. Returns false if a user is captured without a pool,
  * because then the end of its work cannot be observed. */
-static bool own_by_all(rules_t *rules, block_state_t *block, torture_streams_t streams) {
+static bool own_by_users(rules_t *rules, block_state_t *block, torture_streams_t streams) {
     torture_streams_t all = streams | block->borrowed | bit(block->owner);
     for (uint32_t s = 0; s < TORTURE_STREAMS; s++)
         if ((all & rules->captures & bit(s)) && !rules_capture(rules, s)->pool) return false;
@@ -309,20 +309,20 @@ static bool own_by_all(rules_t *rules, block_state_t *block, torture_streams_t s
 static void free_by_one_of_several(rules_t *rules, torture_op_t *op, block_state_t *block) {
     block->owners--;
     if (op->how == STRATA_TORTURE_COVER_FREE_ON) {
-        if (!(rules->dialect & TORTURE_USE_COVERS)) block->told |= bit(op->stream);
+        if (!(rules->dialect & TORTURE_USE_COVERS)) block->freed_on |= bit(op->stream);
     } else {
         op->how = STRATA_TORTURE_COVER_BORROW;
     }
 }
 
-static bool give_back(rules_t *rules, torture_op_t *op) {
-    block_state_t *block = named(rules, op);
+static bool free_block(rules_t *rules, torture_op_t *op) {
+    block_state_t *block = live_block_of(rules, op);
     if (!block) return false;
     open_uses_t open = open_uses(rules, block);
-    settle_free_on(op, block, open);
+    resolve_free_on(op, block, open);
     uint8_t last = op->how == STRATA_TORTURE_COVER_FREE_ON ? op->stream : block->owner;
     if (block->owners == 1) cover(rules, op, block, open);
-    if (!own_by_all(rules, block, rules->needs.borrows | bit(last))) return false;
+    if (!own_by_users(rules, block, rules->needs.borrows | bit(last))) return false;
     if (block->size == 0 || op->how == STRATA_TORTURE_COVER_FREE_ON) op->by_pointer = false;
     if (rules->program->threads > 1) op->refused = false;
     if (rules_capture(rules, last)) rules_touch_graph(rules, rules->captured[last] - 1u);
@@ -335,7 +335,7 @@ static bool give_back(rules_t *rules, torture_op_t *op) {
     }
     rules->needs.last = true;
     block->live = false;
-    block->kept = block->owned != 0;
+    block->retained = block->owned != 0;
     rules_freed(rules, op->blocks[0]);
     return true;
 }
@@ -343,27 +343,27 @@ static bool give_back(rules_t *rules, torture_op_t *op) {
 /* ---- streams ---- */
 
 /* Work of recorded borrowers and of free_on() is removed from `uncovered`, because the allocator must order it. */
-static void hand_over(const rules_t *rules, block_state_t *block, torture_streams_t self, torture_streams_t successor) {
-    torture_streams_t told = block->told | (rules->dialect & TORTURE_USE_COVERS ? 0 : block->borrowed);
-    if (block->outside.uncovered & self & told) block->outside.uncovered &= ~self;
+static void move_to_successor(const rules_t *rules, block_state_t *block, torture_streams_t self, torture_streams_t successor) {
+    torture_streams_t ordered = block->freed_on | (rules->dialect & TORTURE_USE_COVERS ? 0 : block->borrowed);
+    if (block->outside.uncovered & self & ordered) block->outside.uncovered &= ~self;
     rules_replace_stream(&block->outside, self, successor);
     if (block->owner < TORTURE_STREAMS) block->outside.uncovered &= ~bit(block->owner);
-    if (block->born & self) block->born = (block->born & ~self) | successor;
+    if (block->alloc_stream & self) block->alloc_stream = (block->alloc_stream & ~self) | successor;
 }
 
-static void forget(rules_t *rules, uint32_t number, const torture_op_t *op, bool succeeds) {
+static void forget_stream(rules_t *rules, uint32_t number, const torture_op_t *op, bool succeeds) {
     block_state_t *block = &rules->blocks[number];
     const access_state_t *out = &block->outside;
     torture_streams_t self = bit(op->stream);
-    torture_streams_t known = out->writers | out->readers | out->uncovered | out->seen | block->borrowed | block->told |
-                              block->born;
-    if (!(block->live || block->kept) || !((known | bit(block->owner)) & self)) return;
+    torture_streams_t known = out->writers | out->readers | out->uncovered | out->seen | block->borrowed | block->freed_on |
+                              block->alloc_stream;
+    if (!(block->live || block->retained) || !((known | bit(block->owner)) & self)) return;
     rules_touch(rules, number);
-    if (succeeds) hand_over(rules, block, self, bit(op->other));
+    if (succeeds) move_to_successor(rules, block, self, bit(op->other));
     else rules_host_waited(&block->outside, self);
-    if (!succeeds) block->born &= ~self;
+    if (!succeeds) block->alloc_stream &= ~self;
     block->borrowed &= ~self;
-    block->told &= ~self;
+    block->freed_on &= ~self;
     block->outside.seen &= ~self;
     if (block->owner == op->stream) block->owner = STRATA_TORTURE_NO_STREAM;
 }
@@ -393,8 +393,8 @@ static bool renew(rules_t *rules, torture_op_t *op) {
     rules->needs.owner = op->other;
     rules->needs.owner_waits = succeeds ? self : 0;
     rules->needs.syncs = succeeds ? 0 : self;
-    rules->needs.turns = self;
-    for (uint32_t i = 0; i < rules->program->blocks; i++) forget(rules, i, op, succeeds);
+    rules->needs.stream_changes = self;
+    for (uint32_t i = 0; i < rules->program->blocks; i++) forget_stream(rules, i, op, succeeds);
     forget_in_graphs(rules, op, succeeds);
     return true;
 }
@@ -409,12 +409,12 @@ static bool synchronise(rules_t *rules, torture_op_t *op) {
     return !rules->captured[op->stream];
 }
 
-static bool look(rules_t *rules, torture_op_t *op) {
+static bool inspect(rules_t *rules, torture_op_t *op) {
     if (op->count && !rules->blocks[op->blocks[0]].live) op->count = 0;
     return place(rules, op);
 }
 
-static bool pass(rules_t *rules, torture_op_t *op) {
+static bool pass_time(rules_t *rules, torture_op_t *op) {
     (void)rules;
     return op->us > 0;
 }
@@ -427,14 +427,14 @@ static bool (*const rule_of[STRATA_TORTURE_KINDS])(rules_t *, torture_op_t *) = 
                                                                                  [STRATA_TORTURE_BORROW] = borrow,
                                                                                  [STRATA_TORTURE_ERASE] = erase,
                                                                                  [STRATA_TORTURE_RETAIN] = retain,
-                                                                                 [STRATA_TORTURE_FREE] = give_back,
+                                                                                 [STRATA_TORTURE_FREE] = free_block,
                                                                                  [STRATA_TORTURE_ORDER] = rules_order,
                                                                                  [STRATA_TORTURE_SYNCHRONISE] = synchronise,
                                                                                  [STRATA_TORTURE_RENEW] = renew,
                                                                                  [STRATA_TORTURE_RELEASE] = place,
                                                                                  [STRATA_TORTURE_TRIM] = place,
-                                                                                 [STRATA_TORTURE_LOOK] = look,
-                                                                                 [STRATA_TORTURE_PASS] = pass,
+                                                                                 [STRATA_TORTURE_LOOK] = inspect,
+                                                                                 [STRATA_TORTURE_PASS] = pass_time,
                                                                                  [STRATA_TORTURE_POOL_BEGIN] = rules_pool_begin,
                                                                                  [STRATA_TORTURE_CAPTURE] = rules_begin_capture,
                                                                                  [STRATA_TORTURE_END_CAPTURE] = rules_end_capture,
@@ -474,14 +474,14 @@ static void note_captures(rules_t *rules) {
 
 static void note_uses(rules_t *rules, const torture_op_t *op) {
     torture_needs_t *needs = &rules->needs;
-    needs->uses = needs->waits | needs->owner_waits | needs->syncs | needs->borrows | needs->turns;
+    needs->uses = needs->waits | needs->owner_waits | needs->syncs | needs->borrows | needs->stream_changes;
     if (needs->owner_waits) needs->uses |= bit(needs->owner);
     if (names_stream(op)) needs->uses |= bit(op->stream);
     for (uint8_t i = 0; i < op->count; i++) rules_touch(rules, op->blocks[i]);
     note_captures(rules);
 }
 
-static bool is_there(const torture_program_t *program, torture_op_t *op) {
+static bool is_valid_op(const torture_program_t *program, torture_op_t *op) {
     bool streams = (op->stream >= TORTURE_STREAMS || torture_device_of(op->stream) < program->devices) &&
                    (op->other >= TORTURE_STREAMS || torture_device_of(op->other) < program->devices);
     if (op->thread >= program->threads) op->thread = 0;
@@ -489,11 +489,11 @@ static bool is_there(const torture_program_t *program, torture_op_t *op) {
            (op->stream != STRATA_TORTURE_NO_STREAM || op->kind == STRATA_TORTURE_ALLOCATE);
 }
 
-static void take(rules_t *rules, torture_op_t op) {
+static void append_op(rules_t *rules, torture_op_t op) {
     torture_program_t *program = rules->program;
     uint32_t touches = program->touched_count, uses = rules->use_count;
-    if (!is_there(program, &op)) return;
-    rules->needs = (torture_needs_t){.touches = touches};
+    if (!is_valid_op(program, &op)) return;
+    rules->needs = (torture_needs_t){.touch_begin = touches};
     if (!rule_of[op.kind](rules, &op)) {
         program->touched_count = touches;
         rules->use_count = uses;
@@ -504,23 +504,25 @@ static void take(rules_t *rules, torture_op_t op) {
     program->all_needs[program->count++] = rules->needs;
 }
 
-static void free_the_rest(rules_t *rules) {
+static void free_remaining(rules_t *rules) {
     for (uint32_t i = 0; i < rules->program->blocks; i++)
-        while (rules->blocks[i].live) take(rules, (torture_op_t){.kind = STRATA_TORTURE_FREE, .count = 1, .blocks = {i}});
+        while (rules->blocks[i].live) append_op(rules, (torture_op_t){.kind = STRATA_TORTURE_FREE, .count = 1, .blocks = {i}});
 }
 
 /* Ends captures and pool begins first, then frees blocks, then ends the holders of the pools. */
-static void end_the_rest(rules_t *rules) {
-    for (uint8_t g = 0; g < STRATA_TORTURE_GRAPHS; g++) take(rules, (torture_op_t){.kind = STRATA_TORTURE_END_CAPTURE, .graph = g});
-    for (uint8_t p = 0; p < STRATA_TORTURE_POOLS; p++) take(rules, (torture_op_t){.kind = STRATA_TORTURE_POOL_END, .pool = p});
-    free_the_rest(rules);
-    for (uint8_t g = 0; g < STRATA_TORTURE_GRAPHS; g++) take(rules, (torture_op_t){.kind = STRATA_TORTURE_DESTROY, .graph = g});
+static void end_remaining(rules_t *rules) {
+    for (uint8_t g = 0; g < STRATA_TORTURE_GRAPHS; g++)
+        append_op(rules, (torture_op_t){.kind = STRATA_TORTURE_END_CAPTURE, .graph = g});
+    for (uint8_t p = 0; p < STRATA_TORTURE_POOLS; p++) append_op(rules, (torture_op_t){.kind = STRATA_TORTURE_POOL_END, .pool = p});
+    free_remaining(rules);
+    for (uint8_t g = 0; g < STRATA_TORTURE_GRAPHS; g++)
+        append_op(rules, (torture_op_t){.kind = STRATA_TORTURE_DESTROY, .graph = g});
     for (uint8_t p = 0; p < STRATA_TORTURE_POOLS; p++)
-        while (rules->pools[p].holds) take(rules, (torture_op_t){.kind = STRATA_TORTURE_POOL_REMOVE, .pool = p});
+        while (rules->pools[p].holds) append_op(rules, (torture_op_t){.kind = STRATA_TORTURE_POOL_REMOVE, .pool = p});
 }
 
 /* Returns the max number of operations. Each owner, capture and begin may need operations at the end. */
-static uint32_t most_operations(const torture_program_t *program) {
+static uint32_t max_operations(const torture_program_t *program) {
     uint32_t most = program->count;
     for (uint32_t i = 0; i < program->count; i++) {
         uint8_t kind = program->ops[i].kind;
@@ -542,8 +544,8 @@ static void make_well_formed(rules_t *rules) {
     torture_program_t *program = rules->program;
     uint32_t wanted = program->count;
     program->count = program->touched_count = 0;
-    for (uint32_t i = 0; i < wanted; i++) take(rules, program->ops[i]);
-    end_the_rest(rules);
+    for (uint32_t i = 0; i < wanted; i++) append_op(rules, program->ops[i]);
+    end_remaining(rules);
     rules->failed = rules->failed || !rules_threads(program);
 }
 
@@ -551,7 +553,7 @@ bool torture_make_well_formed(torture_program_t *program, torture_dialect_t dial
     rules_t rules = {.program = program, .dialect = dialect};
     program->blocks = count_blocks(program);
     rules.blocks = strata_host_new(program->blocks + 1, sizeof *rules.blocks);
-    rules.failed = !rules.blocks || !torture_program_reserve(program, most_operations(program));
+    rules.failed = !rules.blocks || !torture_program_reserve(program, max_operations(program));
     if (!rules.failed) make_well_formed(&rules);
     strata_host_delete(rules.blocks);
     strata_host_delete(rules.uses);

@@ -19,7 +19,7 @@ typedef struct access_state {
 
 typedef struct block_state {
     bool served, live;
-    bool kept; /* freed by the program, but still owned by a graph pool */
+    bool retained; /* freed by the program, but still owned by a graph pool */
     uint8_t place, owner; /* STRATA_TORTURE_NO_STREAM if it has no owner, or if the owner was destroyed */
     uint8_t pool; /* the graph pool that served it, from 1, or 0 */
     uint8_t graph; /* the graph of the captured work in `inside`, from 1, or 0 */
@@ -27,18 +27,18 @@ typedef struct block_state {
     uint32_t owners;
     uint32_t owned; /* one bit for each graph pool that owns it besides the program */
     access_state_t outside, inside; /* work outside captures, and work in the capture for `graph` */
-    torture_streams_t born; /* the captured stream that it was served for; all uses elsewhere must follow its earlier work */
+    torture_streams_t alloc_stream; /* the captured stream that it was served for; all uses elsewhere must follow its earlier work */
     torture_streams_t borrowed;
-    torture_streams_t told; /* passed to strata_free_on() by one of several owners, without a use since */
+    torture_streams_t freed_on; /* passed to strata_free_on() by one of several owners, without a use since */
 } block_state_t;
 
-typedef enum graph_life { GRAPH_NONE, GRAPH_CAPTURING, GRAPH_READY, GRAPH_GONE } graph_life_t;
+typedef enum graph_life { GRAPH_NONE, GRAPH_CAPTURING, GRAPH_READY, GRAPH_DESTROYED } graph_life_t;
 
 typedef struct graph_state {
     graph_life_t life;
     uint8_t origin; /* the stream that began the capture */
     uint8_t pool; /* from 1, or 0 if no pool was begun for it */
-    bool lost; /* a block that it uses was freed, so it must not be launched any more */
+    bool invalid; /* a block that it uses was freed, so it must not be launched any more */
     torture_streams_t members; /* are or were captured for it */
     torture_streams_t running; /* have launches of it that the host has not waited for */
 } graph_state_t;

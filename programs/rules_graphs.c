@@ -19,7 +19,7 @@ bool rules_may_wait(const rules_t *rules, uint32_t stream, torture_streams_t oth
 
 /* Returns the pool that is begun for a stream in this place, or in any if `place` is NULL. The number is from 1, or 0 if there
  * is none. */
-static uint8_t begun_for(const rules_t *rules, uint32_t stream, const uint8_t *place) {
+static uint8_t open_pool_of(const rules_t *rules, uint32_t stream, const uint8_t *place) {
     for (uint8_t p = 0; p < STRATA_TORTURE_POOLS; p++) {
         const pool_state_t *pool = &rules->pools[p];
         if (pool->open && pool->stream == stream && (!place || pool->place == *place)) return (uint8_t)(p + 1);
@@ -29,13 +29,13 @@ static uint8_t begun_for(const rules_t *rules, uint32_t stream, const uint8_t *p
 
 bool rules_route(const rules_t *rules, uint8_t place, uint8_t stream, uint8_t *pool) {
     const uint8_t captured = rules->captured[stream];
-    *pool = begun_for(rules, stream, &place);
+    *pool = open_pool_of(rules, stream, &place);
     if (*pool || !captured) return true;
     *pool = rules->graphs[captured - 1].pool;
     return *pool && rules->pools[*pool - 1].place == place;
 }
 
-bool rules_is_named(const rules_t *rules, uint32_t stream) { return rules->captured[stream] || begun_for(rules, stream, NULL); }
+bool rules_is_named(const rules_t *rules, uint32_t stream) { return rules->captured[stream] || open_pool_of(rules, stream, NULL); }
 
 bool rules_own(rules_t *rules, block_state_t *block, uint32_t stream) {
     const graph_state_t *graph = rules_capture(rules, stream);
@@ -57,44 +57,45 @@ void rules_use(rules_t *rules, uint32_t graph, uint32_t block, bool write) {
 }
 
 /* Returns true if the program may free the block without harm to the graph, because the graph's pool serves or owns it. */
-static bool keeps(const graph_state_t *graph, const block_state_t *block) {
+static bool retains(const graph_state_t *graph, const block_state_t *block) {
     return graph->pool && (block->pool == graph->pool || (block->owned >> (graph->pool - 1) & 1u));
 }
 
 void rules_freed(rules_t *rules, uint32_t block) {
     for (uint32_t i = 0; i < rules->use_count; i++) {
         graph_state_t *graph = &rules->graphs[rules->uses[i].graph];
-        if (rules->uses[i].block == block && !keeps(graph, &rules->blocks[block])) graph->lost = true;
+        if (rules->uses[i].block == block && !retains(graph, &rules->blocks[block])) graph->invalid = true;
     }
 }
 
 /* ---- streams join captures and leave them ---- */
 
-static bool knows(const block_state_t *block, torture_streams_t stream) {
+static bool has_used(const block_state_t *block, torture_streams_t stream) {
     const access_state_t *out = &block->outside;
-    torture_streams_t all = out->writers | out->readers | out->seen | out->uncovered | block->borrowed | block->told | block->born;
+    torture_streams_t all = out->writers | out->readers | out->seen | out->uncovered | block->borrowed | block->freed_on |
+                            block->alloc_stream;
     return ((all | torture_bit(block->owner)) & stream) != 0;
 }
 
 /* Orders a change of the stream with all operations that use the stream, and with the frees of blocks that it used. */
-static void turn(rules_t *rules, uint32_t stream) {
-    rules->needs.turns |= torture_bit(stream);
+static void touch_stream(rules_t *rules, uint32_t stream) {
+    rules->needs.stream_changes |= torture_bit(stream);
     for (uint32_t i = 0; i < rules->program->blocks; i++)
-        if ((rules->blocks[i].live || rules->blocks[i].kept) && knows(&rules->blocks[i], torture_bit(stream)))
+        if ((rules->blocks[i].live || rules->blocks[i].retained) && has_used(&rules->blocks[i], torture_bit(stream)))
             rules_touch(rules, i);
 }
 
-static void enter(rules_t *rules, uint32_t stream, uint32_t graph) {
-    turn(rules, stream);
+static void join_capture(rules_t *rules, uint32_t stream, uint32_t graph) {
+    touch_stream(rules, stream);
     rules->captured[stream] = (uint8_t)(graph + 1);
     rules->captures |= torture_bit(stream);
     rules->graphs[graph].members |= torture_bit(stream);
 }
 
-static void leave_all(rules_t *rules, uint32_t graph) {
+static void end_captures(rules_t *rules, uint32_t graph) {
     for (uint32_t s = 0; s < TORTURE_STREAMS; s++) {
         if (rules->captured[s] != graph + 1) continue;
-        turn(rules, s);
+        touch_stream(rules, s);
         rules->captured[s] = 0;
         rules->captures &= ~torture_bit(s);
     }
@@ -103,7 +104,7 @@ static void leave_all(rules_t *rules, uint32_t graph) {
 /* Returns true if a stream that is not captured may join the capture of another by waiting for it. */
 static bool may_join(const rules_t *rules, uint32_t stream, uint32_t other) {
     return torture_is_capturable(stream) && torture_device_of(stream) == torture_device_of(other) &&
-           !begun_for(rules, stream, NULL);
+           !open_pool_of(rules, stream, NULL);
 }
 
 bool rules_order(rules_t *rules, torture_op_t *op) {
@@ -111,7 +112,7 @@ bool rules_order(rules_t *rules, torture_op_t *op) {
     rules->needs.waits = torture_bit(op->other);
     if (rules_may_wait(rules, op->stream, rules->needs.waits)) return true;
     if (rules->captured[op->stream] || !may_join(rules, op->stream, op->other)) return false;
-    enter(rules, op->stream, rules->captured[op->other] - 1u);
+    join_capture(rules, op->stream, rules->captured[op->other] - 1u);
     return true;
 }
 
@@ -126,7 +127,7 @@ static bool is_served(const rules_t *rules, uint8_t place) {
 }
 
 /* Returns true if the stream began a capture that has no pool yet. The capture then gets this pool. */
-static bool adopts(rules_t *rules, const torture_op_t *op) {
+static bool may_adopt(rules_t *rules, const torture_op_t *op) {
     const graph_state_t *graph = rules_capture(rules, op->stream);
     return graph && !graph->pool && graph->origin == op->stream;
 }
@@ -135,7 +136,7 @@ bool rules_pool_begin(rules_t *rules, torture_op_t *op) {
     pool_state_t *pool = &rules->pools[op->pool];
     if (op->stream >= TORTURE_STREAMS || !torture_is_capturable(op->stream) || !is_served(rules, op->place)) return false;
     op->place = (uint8_t)((op->place & ~1u) + torture_device_of(op->stream));
-    if (begun_for(rules, op->stream, NULL) || (rules->captured[op->stream] && !adopts(rules, op))) return false;
+    if (open_pool_of(rules, op->stream, NULL) || (rules->captured[op->stream] && !may_adopt(rules, op))) return false;
     if (pool->made && (pool->open || pool->place != op->place || !is_alive(pool))) return false;
     *pool = (pool_state_t){.made = true,
                            .open = true,
@@ -150,22 +151,22 @@ bool rules_pool_begin(rules_t *rules, torture_op_t *op) {
         pool->captured = true;
         pool->graphs++;
     }
-    turn(rules, op->stream);
+    touch_stream(rules, op->stream);
     rules_touch_pool(rules, op->pool);
     return true;
 }
 
 /* If the pool has no holder any more, frees the blocks that it owned. */
-static void settle(rules_t *rules, uint32_t number) {
+static void release_owned(rules_t *rules, uint32_t number) {
     const pool_state_t *pool = &rules->pools[number];
     if (pool->open || pool->holds || pool->graphs) return;
-    rules->needs.ends = (uint8_t)(number + 1);
+    rules->needs.ended_pool = (uint8_t)(number + 1);
     for (uint32_t i = 0; i < rules->program->blocks; i++) {
         block_state_t *block = &rules->blocks[i];
         if (!(block->owned >> number & 1u)) continue;
         rules_touch(rules, i);
         block->owned &= ~(UINT32_C(1) << number);
-        block->kept = block->kept && block->owned;
+        block->retained = block->retained && block->owned;
     }
 }
 
@@ -180,9 +181,9 @@ bool rules_pool_end(rules_t *rules, torture_op_t *op) {
     pool_state_t *pool = &rules->pools[op->pool];
     if (!pool->open || is_capturing(rules, op->pool)) return false;
     pool->open = false;
-    turn(rules, pool->stream);
+    touch_stream(rules, pool->stream);
     rules_touch_pool(rules, op->pool);
-    settle(rules, op->pool);
+    release_owned(rules, op->pool);
     return true;
 }
 
@@ -191,7 +192,7 @@ bool rules_pool_remove(rules_t *rules, torture_op_t *op) {
     if (pool->holds <= (pool->open ? 1u : 0u)) return false;
     pool->holds--;
     rules_touch_pool(rules, op->pool);
-    settle(rules, op->pool);
+    release_owned(rules, op->pool);
     return true;
 }
 
@@ -203,13 +204,13 @@ bool rules_begin_capture(rules_t *rules, torture_op_t *op) {
     bool served = rules->dialect & (TORTURE_GRAPHS_GPU | TORTURE_GRAPHS_MANAGED);
     if (!served || graph->life != GRAPH_NONE || op->stream >= TORTURE_STREAMS || !torture_is_capturable(op->stream)) return false;
     if (rules->captured[op->stream]) return false;
-    uint8_t pool = begun_for(rules, op->stream, NULL);
-    if (!pool && (!(rules->dialect & TORTURE_CAPTURES_UNSAID) || rules->program->threads > 1)) return false;
+    uint8_t pool = open_pool_of(rules, op->stream, NULL);
+    if (!pool && (!(rules->dialect & TORTURE_CAPTURES_UNANNOUNCED) || rules->program->threads > 1)) return false;
     if (pool && rules->pools[pool - 1].captured) return false;
     rules->needs.pool = pool;
     *graph = (graph_state_t){.life = GRAPH_CAPTURING, .origin = op->stream, .pool = pool};
     if (pool) rules->pools[pool - 1].graphs++, rules->pools[pool - 1].captured = true;
-    enter(rules, op->stream, op->graph);
+    join_capture(rules, op->stream, op->graph);
     rules_touch_graph(rules, op->graph);
     if (pool) rules_touch_pool(rules, pool - 1u);
     return true;
@@ -222,12 +223,12 @@ bool rules_end_capture(rules_t *rules, torture_op_t *op) {
     rules->needs.waits = graph->members & ~torture_bit(graph->origin);
     rules_touch_graph(rules, op->graph);
     if (graph->pool) rules_touch_pool(rules, graph->pool - 1u);
-    leave_all(rules, op->graph);
+    end_captures(rules, op->graph);
     graph->life = GRAPH_READY;
     return true;
 }
 
-static bool is_there(const block_state_t *block) { return block->live || block->kept; }
+static bool is_allocated(const block_state_t *block) { return block->live || block->retained; }
 
 /* Returns the streams that a launch must wait for: those with work on the pool or on the blocks that the graph uses. */
 static torture_streams_t waits_of(rules_t *rules, const torture_op_t *op) {
@@ -236,19 +237,19 @@ static torture_streams_t waits_of(rules_t *rules, const torture_op_t *op) {
     for (uint32_t i = 0; i < rules->use_count; i++) {
         const graph_use_t *use = &rules->uses[i];
         const block_state_t *block = &rules->blocks[use->block];
-        if (use->graph == op->graph && is_there(block)) waits |= rules_waits(&block->outside, op->stream, use->write);
+        if (use->graph == op->graph && is_allocated(block)) waits |= rules_waits(&block->outside, op->stream, use->write);
     }
     return waits;
 }
 
-static void use_again(rules_t *rules, const torture_op_t *op) {
+static void replay_uses(rules_t *rules, const torture_op_t *op) {
     for (uint32_t i = 0; i < rules->use_count; i++) {
         const graph_use_t *use = &rules->uses[i];
         block_state_t *block = &rules->blocks[use->block];
-        if (use->graph != op->graph || !is_there(block)) continue;
+        if (use->graph != op->graph || !is_allocated(block)) continue;
         rules_touch(rules, use->block);
         rules_access(&block->outside, block->owner, op->stream, use->write);
-        block->told &= ~torture_bit(op->stream);
+        block->freed_on &= ~torture_bit(op->stream);
     }
 }
 
@@ -259,21 +260,21 @@ static void use_whole_pool(rules_t *rules, uint8_t pool, uint32_t stream) {
         if (!block->live || block->pool != pool) continue;
         rules_touch(rules, i);
         rules_access(&block->outside, block->owner, stream, true);
-        block->told &= ~torture_bit(stream);
+        block->freed_on &= ~torture_bit(stream);
     }
     if (pool) rules_access(&rules->pools[pool - 1].order, STRATA_TORTURE_NO_STREAM, stream, true);
 }
 
 bool rules_launch(rules_t *rules, torture_op_t *op) {
     graph_state_t *graph = &rules->graphs[op->graph];
-    if (graph->life != GRAPH_READY || graph->lost || op->stream >= TORTURE_STREAMS || rules->captured[op->stream]) return false;
+    if (graph->life != GRAPH_READY || graph->invalid || op->stream >= TORTURE_STREAMS || rules->captured[op->stream]) return false;
     if (torture_device_of(op->stream) != torture_device_of(graph->origin)) return false;
     rules->needs.waits = waits_of(rules, op);
     if (!rules_may_wait(rules, op->stream, rules->needs.waits)) return false;
     rules->needs.pool = graph->pool;
     rules_touch_graph(rules, op->graph);
     if (graph->pool) rules_touch_pool(rules, graph->pool - 1u);
-    use_again(rules, op);
+    replay_uses(rules, op);
     use_whole_pool(rules, graph->pool, op->stream);
     graph->running |= torture_bit(op->stream);
     return true;
@@ -286,10 +287,10 @@ bool rules_destroy(rules_t *rules, torture_op_t *op) {
     if (graph->life != GRAPH_READY || (graph->running & rules->captures)) return false;
     rules->needs.syncs = graph->running;
     rules_touch_graph(rules, op->graph);
-    graph->life = GRAPH_GONE;
+    graph->life = GRAPH_DESTROYED;
     if (!graph->pool) return true;
     rules_touch_pool(rules, graph->pool - 1u);
     rules->pools[graph->pool - 1].graphs--;
-    settle(rules, graph->pool - 1u);
+    release_owned(rules, graph->pool - 1u);
     return true;
 }

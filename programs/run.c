@@ -7,21 +7,21 @@
 #include "programs/load.h"
 #include "programs/play.h"
 
-static strata_status_t wrong(size_t number, const char *what) {
+static strata_status_t fail_op(size_t number, const char *what) {
     return strata_fail(STRATA_E_INVALID, 0, "strata_torture_run: operation %zu names %s", number, what);
 }
 
 static strata_status_t check_op(const torture_op_t *op, size_t number) {
-    if (op->kind >= STRATA_TORTURE_KINDS) return wrong(number, "an unknown kind");
-    if (op->place >= STRATA_TORTURE_PLACES) return wrong(number, "an unknown place");
-    if (op->stream > STRATA_TORTURE_NO_STREAM || op->other > STRATA_TORTURE_NO_STREAM) return wrong(number, "an unknown stream");
-    if (op->how >= STRATA_TORTURE_COVERS) return wrong(number, "an unknown way to free");
-    if (op->graph >= STRATA_TORTURE_GRAPHS) return wrong(number, "a graph number that is too large");
-    if (op->pool >= STRATA_TORTURE_POOLS) return wrong(number, "a pool number that is too large");
-    if (op->count > STRATA_TORTURE_NAMED) return wrong(number, "too many blocks");
-    if (op->kind == STRATA_TORTURE_ALLOCATE && op->count != 1) return wrong(number, "no block to serve, or several");
+    if (op->kind >= STRATA_TORTURE_KINDS) return fail_op(number, "an unknown kind");
+    if (op->place >= STRATA_TORTURE_PLACES) return fail_op(number, "an unknown place");
+    if (op->stream > STRATA_TORTURE_NO_STREAM || op->other > STRATA_TORTURE_NO_STREAM) return fail_op(number, "an unknown stream");
+    if (op->how >= STRATA_TORTURE_COVERS) return fail_op(number, "an unknown way to free");
+    if (op->graph >= STRATA_TORTURE_GRAPHS) return fail_op(number, "a graph number that is too large");
+    if (op->pool >= STRATA_TORTURE_POOLS) return fail_op(number, "a pool number that is too large");
+    if (op->count > STRATA_TORTURE_NAMED) return fail_op(number, "too many blocks");
+    if (op->kind == STRATA_TORTURE_ALLOCATE && op->count != 1) return fail_op(number, "no block to serve, or several");
     for (uint8_t i = 0; i < op->count; i++)
-        if (op->blocks[i] >= STRATA_TORTURE_BLOCKS) return wrong(number, "a block number that is too large");
+        if (op->blocks[i] >= STRATA_TORTURE_BLOCKS) return fail_op(number, "a block number that is too large");
     return STRATA_OK;
 }
 

@@ -59,11 +59,11 @@ typedef struct torture_setting {
 
 typedef struct torture_block {
     strata_block_t block;
-    bool there; /* false after a refused request; later calls skip such a block */
+    bool live; /* false after a refused request; later calls skip such a block */
     uint8_t place;
     uint8_t mark;
     bool known; /* the contents are known, because no launch may have overwritten them since */
-    bool given_up; /* freed by the program; the checker learns of it when no graph pool owns it any more */
+    bool freed; /* freed by the program; the checker learns of it when no graph pool owns it any more */
     uint8_t pool; /* the graph pool that served it, from 1, or 0 */
     uint32_t owned; /* one bit for each graph pool that owns it */
     uint32_t launched; /* number of the last launch that was applied to the contents */
@@ -146,14 +146,14 @@ void torture_synchronise(torture_world_t *w, uint32_t stream);
 void torture_renew(torture_world_t *w, uint32_t stream);
 void torture_release(torture_world_t *w, uint32_t place);
 void torture_trim(torture_world_t *w, uint32_t place, uint64_t keep);
-void torture_look(torture_world_t *w, uint32_t place);
-void torture_look_at(torture_world_t *w, uint32_t block);
-void torture_pass(torture_world_t *w, uint32_t us);
+void torture_query_place(torture_world_t *w, uint32_t place);
+void torture_query_block(torture_world_t *w, uint32_t block);
+void torture_advance(torture_world_t *w, uint32_t us);
 
 /* ---- captured graphs (world_graphs.c) ---- */
 
 /* Like torture_order(), but through the facade, so that a stream can join the capture of `other`. */
-void torture_join(torture_world_t *w, uint32_t stream, uint32_t other);
+void torture_stream_wait(torture_world_t *w, uint32_t stream, uint32_t other);
 void torture_pool_begin(torture_world_t *w, uint32_t pool, uint32_t place, uint32_t stream);
 /* Begins a capture. `pool` is the pool that is begun for the stream, from 1, or 0 if there is none. */
 void torture_capture(torture_world_t *w, uint32_t graph, uint32_t stream, uint8_t pool);
@@ -164,18 +164,18 @@ void torture_pool_remove(torture_world_t *w, uint32_t pool);
 void torture_launch(torture_world_t *w, uint32_t graph, uint32_t stream, uint8_t pool, const uint32_t *touched, uint32_t count);
 void torture_destroy(torture_world_t *w, uint32_t graph);
 /* Sets the graph pools that still own the block after the next free. */
-void torture_keep(torture_world_t *w, uint32_t block, uint32_t owned);
+void torture_set_owners(torture_world_t *w, uint32_t block, uint32_t owned);
 /* Reports to the checker the touched blocks that only this pool still owned. It must precede the call that drops its last
  * holder. */
-void torture_release_graph(torture_world_t *w, uint32_t pool, const uint32_t *touched, uint32_t count);
+void torture_report_pool_freed(torture_world_t *w, uint32_t pool, const uint32_t *touched, uint32_t count);
 /* Records a write of captured work, which happens at each launch. Returns false if the stream is not captured. */
 bool torture_note_written(torture_world_t *w, uint32_t stream, const torture_written_t *written);
 
 /* ---- shared by the files of the world ---- */
 
 strata_place_t torture_place_of(uint32_t place);
-bool torture_answered(torture_world_t *w, strata_status_t status, const char *call);
-void torture_look_for_hazards(torture_world_t *w);
+bool torture_expect_ok(torture_world_t *w, strata_status_t status, const char *call);
+void torture_check_hazards(torture_world_t *w);
 /* Writes new contents to the block on the host. */
 void torture_write_marks(torture_world_t *w, torture_block_t *b);
 

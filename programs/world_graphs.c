@@ -5,22 +5,22 @@
 
 static strata_place_t gpu_of(uint32_t stream) { return strata_gpu(torture_device_of(stream)); }
 
-static bool is_over(const torture_world_t *w) { return atomic_load(&w->failed); }
+static bool has_failed(const torture_world_t *w) { return atomic_load(&w->failed); }
 
-void torture_join(torture_world_t *w, uint32_t stream, uint32_t other) {
+void torture_stream_wait(torture_world_t *w, uint32_t stream, uint32_t other) {
     if (torture_device_of(stream) != torture_device_of(other)) torture_order(w, stream, other);
-    else if (!is_over(w))
-        (void)torture_answered(w, strata_stream_wait(w->s, gpu_of(stream), w->streams[stream], w->streams[other]), "stream_wait");
+    else if (!has_failed(w))
+        (void)torture_expect_ok(w, strata_stream_wait(w->s, gpu_of(stream), w->streams[stream], w->streams[other]), "stream_wait");
     if (w->captured[other]) w->captured[stream] = w->captured[other];
 }
 
 /* ---- pools ---- */
 
-static void tell_pool(torture_world_t *w, uint32_t graph, uint32_t pool) {
+static void report_pool(torture_world_t *w, uint32_t graph, uint32_t pool) {
     strata_checker_capture_pool(w->checker, w->graphs[graph].capture, pool + 1);
 }
 
-static void stop(torture_world_t *w) {
+static void end_unopened(torture_world_t *w) {
     pthread_mutex_lock(&w->lock);
     w->verdict.unopened = true;
     pthread_mutex_unlock(&w->lock);
@@ -30,48 +30,48 @@ static void stop(torture_world_t *w) {
 /* A layer that gets memory at the begin may find too little of it. The run then ends without a fault. */
 void torture_pool_begin(torture_world_t *w, uint32_t pool, uint32_t place, uint32_t stream) {
     torture_pool_t *p = &w->pools[pool];
-    if (is_over(w)) return;
+    if (has_failed(w)) return;
     strata_status_t status = strata_graph_pool_begin(w->s, torture_place_of(place), w->streams[stream], &p->number);
     if (status == STRATA_E_NO_MEMORY && (w->small || w->may_refuse)) {
-        stop(w);
+        end_unopened(w);
         return;
     }
-    if (!torture_answered(w, status, "graph_pool_begin")) return;
+    if (!torture_expect_ok(w, status, "graph_pool_begin")) return;
     p->place = (uint8_t)place;
     atomic_store(&w->has_pools, true);
-    if (w->captured[stream]) tell_pool(w, w->captured[stream] - 1u, pool);
+    if (w->captured[stream]) report_pool(w, w->captured[stream] - 1u, pool);
 }
 
 void torture_pool_end(torture_world_t *w, uint32_t pool) {
     const torture_pool_t *p = &w->pools[pool];
-    if (is_over(w)) return;
-    (void)torture_answered(w, strata_graph_pool_end(w->s, torture_place_of(p->place), p->number), "graph_pool_end");
-    torture_look_for_hazards(w);
+    if (has_failed(w)) return;
+    (void)torture_expect_ok(w, strata_graph_pool_end(w->s, torture_place_of(p->place), p->number), "graph_pool_end");
+    torture_check_hazards(w);
 }
 
 void torture_pool_remove(torture_world_t *w, uint32_t pool) {
     const torture_pool_t *p = &w->pools[pool];
-    if (is_over(w)) return;
-    (void)torture_answered(w, strata_graph_pool_remove(w->s, torture_place_of(p->place), p->number), "graph_pool_remove");
-    torture_look_for_hazards(w);
+    if (has_failed(w)) return;
+    (void)torture_expect_ok(w, strata_graph_pool_remove(w->s, torture_place_of(p->place), p->number), "graph_pool_remove");
+    torture_check_hazards(w);
 }
 
-void torture_keep(torture_world_t *w, uint32_t block, uint32_t owned) { w->blocks[block].owned = owned; }
+void torture_set_owners(torture_world_t *w, uint32_t block, uint32_t owned) { w->blocks[block].owned = owned; }
 
 /* Returns the block, or NULL for a graph or a pool. */
 static torture_block_t *block_of(torture_world_t *w, uint32_t touched) {
     return touched >= TORTURE_FIRST_BLOCK ? &w->blocks[touched - TORTURE_FIRST_BLOCK] : NULL;
 }
 
-void torture_release_graph(torture_world_t *w, uint32_t pool, const uint32_t *touched, uint32_t count) {
+void torture_report_pool_freed(torture_world_t *w, uint32_t pool, const uint32_t *touched, uint32_t count) {
     uint32_t owner = UINT32_C(1) << pool;
-    for (uint32_t i = 0; i < count && !is_over(w); i++) {
+    for (uint32_t i = 0; i < count && !has_failed(w); i++) {
         torture_block_t *b = block_of(w, touched[i]);
-        if (!b || !b->given_up || !(b->owned & owner)) continue;
+        if (!b || !b->freed || !(b->owned & owner)) continue;
         b->owned &= ~owner;
         if (!b->owned) strata_checker_freed(w->checker, b->block.ref);
     }
-    torture_look_for_hazards(w);
+    torture_check_hazards(w);
 }
 
 /* ---- captures ---- */
@@ -79,22 +79,22 @@ void torture_release_graph(torture_world_t *w, uint32_t pool, const uint32_t *to
 void torture_capture(torture_world_t *w, uint32_t graph, uint32_t stream, uint8_t pool) {
     torture_graph_t *g = &w->graphs[graph];
     strata_capture_status_t capture;
-    if (is_over(w)) return;
+    if (has_failed(w)) return;
     g->device = torture_device_of(stream);
     strata_status_t status = strata_capture_begin(w->s, gpu_of(stream), w->streams[stream]);
     if (status == STRATA_OK)
         status = strata_device_capture_status(w->devices[g->device], w->streams[stream], &capture, &g->capture);
-    if (!torture_answered(w, status, "capture_begin")) return;
+    if (!torture_expect_ok(w, status, "capture_begin")) return;
     w->captured[stream] = (uint8_t)(graph + 1);
-    if (pool) tell_pool(w, graph, pool - 1u);
+    if (pool) report_pool(w, graph, pool - 1u);
 }
 
 void torture_end_capture(torture_world_t *w, uint32_t graph, uint32_t stream) {
     torture_graph_t *g = &w->graphs[graph];
-    if (is_over(w)) return;
+    if (has_failed(w)) return;
     for (uint32_t s = 0; s < TORTURE_STREAMS; s++)
         if (w->captured[s] == graph + 1) w->captured[s] = 0;
-    if (torture_answered(w, strata_capture_end(w->s, gpu_of(stream), w->streams[stream], &g->handle), "capture_end"))
+    if (torture_expect_ok(w, strata_capture_end(w->s, gpu_of(stream), w->streams[stream], &g->handle), "capture_end"))
         atomic_fetch_add(&w->captures, 1);
 }
 
@@ -118,11 +118,11 @@ bool torture_note_written(torture_world_t *w, uint32_t stream, const torture_wri
 
 /* Applies the last write of the graph to each block. The simulated device has done the fills already, so only the bytes of kernels
  * are written here. */
-static void write_again(torture_world_t *w, const torture_graph_t *g, uint32_t launch) {
+static void apply_writes(torture_world_t *w, const torture_graph_t *g, uint32_t launch) {
     for (uint32_t i = g->count; i > 0; i--) {
         const torture_written_t *written = &g->written[i - 1];
         torture_block_t *b = &w->blocks[written->block];
-        if (!b->there || b->launched == launch) continue;
+        if (!b->live || b->launched == launch) continue;
         b->launched = launch;
         b->known = true;
         b->mark = written->filled ? written->byte : b->mark;
@@ -140,18 +140,18 @@ static void forget_contents(torture_world_t *w, uint8_t pool, const uint32_t *to
 
 void torture_launch(torture_world_t *w, uint32_t graph, uint32_t stream, uint8_t pool, const uint32_t *touched, uint32_t count) {
     const torture_graph_t *g = &w->graphs[graph];
-    if (is_over(w)) return;
+    if (has_failed(w)) return;
     uint32_t launch = atomic_fetch_add(&w->launches, 1) + 1;
     forget_contents(w, pool, touched, count);
-    if (!torture_answered(w, strata_graph_launch(w->s, strata_gpu(g->device), g->handle, w->streams[stream]), "graph_launch"))
+    if (!torture_expect_ok(w, strata_graph_launch(w->s, strata_gpu(g->device), g->handle, w->streams[stream]), "graph_launch"))
         return;
-    torture_look_for_hazards(w);
-    if (!is_over(w)) write_again(w, g, launch);
+    torture_check_hazards(w);
+    if (!has_failed(w)) apply_writes(w, g, launch);
 }
 
 void torture_destroy(torture_world_t *w, uint32_t graph) {
     const torture_graph_t *g = &w->graphs[graph];
-    if (is_over(w)) return;
-    (void)torture_answered(w, strata_graph_destroy(w->s, strata_gpu(g->device), g->handle), "graph_destroy");
-    torture_look_for_hazards(w);
+    if (has_failed(w)) return;
+    (void)torture_expect_ok(w, strata_graph_destroy(w->s, strata_gpu(g->device), g->handle), "graph_destroy");
+    torture_check_hazards(w);
 }

@@ -34,7 +34,7 @@ static piece_t *grow(strata_arena_t *arena, uint64_t bytes) {
     return piece;
 }
 
-void *strata_arena_take(strata_arena_t *arena, size_t count, size_t size) {
+void *strata_arena_alloc(strata_arena_t *arena, size_t count, size_t size) {
     uint64_t bytes;
     if (!strata_multiply(count, size, &bytes) || bytes > LIMIT) {
         strata_fail(STRATA_E_HOST_MEMORY, 0, "more than %d bytes requested at once for Strata's own records", LIMIT);
@@ -49,8 +49,8 @@ void *strata_arena_take(strata_arena_t *arena, size_t count, size_t size) {
     return memory;
 }
 
-char *strata_arena_text(strata_arena_t *arena, const char *text, size_t length) {
-    char *copy = strata_arena_take(arena, length + 1, 1);
+char *strata_arena_strndup(strata_arena_t *arena, const char *text, size_t length) {
+    char *copy = strata_arena_alloc(arena, length + 1, 1);
     if (copy) memcpy(copy, text, length);
     return copy;
 }

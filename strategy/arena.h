@@ -10,9 +10,9 @@ typedef struct strata_arena strata_arena_t;
 /* Returns NULL with E_HOST_MEMORY if out of memory, as the functions below do. */
 strata_arena_t *strata_arena_new(void);
 /* Returns zeroed memory, aligned for any type. */
-void *strata_arena_take(strata_arena_t *arena, size_t count, size_t size);
+void *strata_arena_alloc(strata_arena_t *arena, size_t count, size_t size);
 /* Copies `length` bytes and adds a terminating zero. */
-char *strata_arena_text(strata_arena_t *arena, const char *text, size_t length);
+char *strata_arena_strndup(strata_arena_t *arena, const char *text, size_t length);
 /* Accepts NULL. */
 void strata_arena_delete(strata_arena_t *arena);
 

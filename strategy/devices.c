@@ -6,7 +6,7 @@
 
 #include "strategy/model.h"
 
-static strata_status_t unknown(const char *text) {
+static strata_status_t fail_unknown(const char *text) {
     char profiles[256] = "";
     size_t length = 0;
     for (size_t i = 0; strata_sim_profile_name(i) && length < sizeof profiles - 1; i++)
@@ -29,7 +29,7 @@ int strata_device_number(const char *text) {
 }
 
 /* Parses "h100", or "h100x2" for two devices. */
-static bool take_profile(const char *text, strata_device_choice_t *choice) {
+static bool parse_profile(const char *text, strata_device_choice_t *choice) {
     char name[32];
     const char *times = strrchr(text, 'x');
     choice->profile = strata_sim_profile(text);
@@ -67,12 +67,12 @@ strata_status_t strata_device_choice_parse(const char *text, strata_device_choic
     if (strcmp(text, "sim") == 0) {
         parsed.profile = strata_sim_profile(strata_sim_profile_name(0));
     } else if (strncmp(text, "sim:", 4) == 0) {
-        if (!take_profile(text + 4, &parsed)) return unknown(text);
+        if (!parse_profile(text + 4, &parsed)) return fail_unknown(text);
     } else if (strncmp(text, "gpu:", 4) == 0) {
         parsed.ordinal = strata_device_number(text + 4);
-        if (parsed.ordinal < 0) return unknown(text);
+        if (parsed.ordinal < 0) return fail_unknown(text);
     } else if (strcmp(text, "gpu") != 0) {
-        return unknown(text);
+        return fail_unknown(text);
     }
     *choice = parsed;
     return STRATA_OK;

@@ -20,7 +20,7 @@ strata_status_t strata_fail_origin(const strata_origin_t *origin, const char *fo
 
 strata_status_t strata_strategy_new(strata_strategy_t **strategy) {
     strata_arena_t *arena = strata_arena_new();
-    strata_strategy_t *made = arena ? strata_arena_take(arena, 1, sizeof *made) : NULL;
+    strata_strategy_t *made = arena ? strata_arena_alloc(arena, 1, sizeof *made) : NULL;
     if (!made) {
         strata_arena_delete(arena);
         return STRATA_E_HOST_MEMORY;
@@ -40,8 +40,8 @@ void strata_strategy_delete(strata_strategy_t *strategy) {
 
 strata_status_t strata_model_layer_init(strata_arena_t *arena, strata_model_layer_t *layer, const strata_layer_type_t *type,
                                         const strata_origin_t *origin) {
-    void *options = strata_arena_take(arena, 1, type->options_size ? type->options_size : 1);
-    strata_origin_t *origins = strata_arena_take(arena, strata_option_count(type) + 1, sizeof *origins);
+    void *options = strata_arena_alloc(arena, 1, type->options_size ? type->options_size : 1);
+    strata_origin_t *origins = strata_arena_alloc(arena, strata_option_count(type) + 1, sizeof *origins);
     if (!options || !origins) return STRATA_E_HOST_MEMORY;
     strata_option_defaults(type, options);
     *layer = (strata_model_layer_t){

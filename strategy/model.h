@@ -163,7 +163,7 @@ strata_status_t strata_named_check_keep(const strata_strategy_t *strategy, const
 /* Returns E_STRATEGY with its origin for an option that only acts in pools, in a stack that serves no pool. */
 strata_status_t strata_strategy_check_pool_options(const strata_strategy_t *strategy);
 /* Returns true if `pattern`, in which * matches any letters, matches the whole name. */
-bool strata_pattern_fits(const char *pattern, const char *name);
+bool strata_pattern_matches(const char *pattern, const char *name);
 
 /* A value of a router's branch is an option of the router with the branch's number at the end: "up_to_1".
  * Returns the number of such an option, or 0 if it belongs to no branch. */

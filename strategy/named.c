@@ -54,7 +54,7 @@ static bool keeps_chunks(const strata_model_layer_t *layer) {
     return strcmp(value, "own") == 0;
 }
 
-static bool any_keeps(const strata_model_stack_t *stack) {
+static bool stack_keeps_chunks(const strata_model_stack_t *stack) {
     const strata_model_layer_t *layers[STRATA_PLAN_NODES];
     size_t count = strata_model_layers(stack, layers, STRATA_PLAN_NODES);
     for (size_t i = 0; i < count && i < STRATA_PLAN_NODES; i++)
@@ -67,9 +67,10 @@ strata_status_t strata_named_check_keep(const strata_strategy_t *strategy, const
     bool kept = false, written = false;
     for (size_t place = 0; place < STRATA_PLACE_KINDS; place++) {
         written = written || pool->stacks[place].count > 0;
-        kept = kept || any_keeps(&pool->stacks[place]);
+        kept = kept || stack_keeps_chunks(&pool->stacks[place]);
     }
-    for (size_t place = 0; place < STRATA_PLACE_KINDS && !written; place++) kept = kept || any_keeps(&strategy->stacks[place]);
+    for (size_t place = 0; place < STRATA_PLACE_KINDS && !written; place++)
+        kept = kept || stack_keeps_chunks(&strategy->stacks[place]);
     if (kept) return STRATA_OK;
     return strata_fail_origin(&pool->keep_origin,
                               "pools.%s.keep: no layer of the pool keeps chunks; put a cache into its stack, as in "
@@ -79,14 +80,14 @@ strata_status_t strata_named_check_keep(const strata_strategy_t *strategy, const
 
 /* ---- options of caches that act only in pools ---- */
 
-static const char *const of_pools[] = {"pool_no_split", "pools_on_oom"};
+static const char *const pool_options[] = {"pool_no_split", "pools_on_oom"};
 
 static strata_status_t check_outside(const strata_model_stack_t *stack) {
     const strata_model_layer_t *layers[STRATA_PLAN_NODES];
     size_t count = strata_model_layers(stack, layers, STRATA_PLAN_NODES);
     for (size_t i = 0; i < count && i < STRATA_PLAN_NODES; i++)
-        for (size_t k = 0; k < sizeof of_pools / sizeof *of_pools; k++) {
-            const strata_option_row_t *row = strata_option_find(layers[i]->type, of_pools[k]);
+        for (size_t k = 0; k < sizeof pool_options / sizeof *pool_options; k++) {
+            const strata_option_row_t *row = strata_option_find(layers[i]->type, pool_options[k]);
             if (!row || row->kind != STRATA_OPTION_BOOL || !*((const bool *)layers[i]->options + row->offset)) continue;
             return strata_fail_origin(&layers[i]->option_origins[row - layers[i]->type->options],
                                       "%s.%s: it has no effect outside the stack of a named pool; write it there, as in "
@@ -121,7 +122,7 @@ strata_status_t strata_strategy_check_pool_options(const strata_strategy_t *stra
 
 /* A star matches as little as possible, and one letter more whenever the rest does not match. Only the
  * last star needs to be tried again, so the time is the product of the lengths. */
-bool strata_pattern_fits(const char *pattern, const char *name) {
+bool strata_pattern_matches(const char *pattern, const char *name) {
     const char *star = NULL, *taken = name;
     while (*name) {
         if (*pattern == '*') {
@@ -143,6 +144,6 @@ bool strata_pattern_fits(const char *pattern, const char *name) {
 const strata_model_named_t *strata_strategy_pattern(const strata_strategy_t *strategy, const char *stream) {
     const strata_model_names_t *patterns = &strategy->named[STRATA_NAMED_STREAM];
     for (size_t i = 0; i < patterns->count; i++)
-        if (strata_pattern_fits(patterns->list[i].name, stream)) return &patterns->list[i];
+        if (strata_pattern_matches(patterns->list[i].name, stream)) return &patterns->list[i];
     return NULL;
 }

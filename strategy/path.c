@@ -46,7 +46,7 @@ static const char *option_word(size_t index, const void *context) {
     return ((const strata_layer_type_t *)context)->options[index].name;
 }
 
-static strata_status_t fail_form(const char *path) {
+static strata_status_t fail_syntax(const char *path) {
     return strata_fail(STRATA_E_STRATEGY, 0,
                        "\"%.80s\" is not an option path; write LAYER.OPTION or PLACE.LAYER.OPTION, as in "
                        "auto_growth.chunk_size, or pools.NAME.LAYER.OPTION, or graph.LAYER.OPTION",
@@ -54,7 +54,7 @@ static strata_status_t fail_form(const char *path) {
 }
 
 /* Removes the number of "gpu:1" from the word. Returns false if it is no device number. */
-static bool take_device(parts_t *parts, char *word) {
+static bool parse_device(parts_t *parts, char *word) {
     char *colon = strchr(word, ':');
     if (!colon) return true;
     *colon = '\0';
@@ -67,11 +67,11 @@ static void add_prefix(parts_t *parts, const char *word) {
     snprintf(parts->prefix + length, sizeof parts->prefix - length, "%.*s.", STRATA_NAME_LETTERS, word);
 }
 
-static strata_status_t take_place(parts_t *parts, char *word, const char *path) {
+static strata_status_t parse_place(parts_t *parts, char *word, const char *path) {
     char before[sizeof parts->prefix];
     strcpy(before, parts->prefix);
     add_prefix(parts, word);
-    if (!take_device(parts, word) || (parts->name && parts->device >= 0)) return fail_form(path);
+    if (!parse_device(parts, word) || (parts->name && parts->device >= 0)) return fail_syntax(path);
     parts->place = strcmp(word, "stack") == 0 ? STRATA_PLACE_GPU : strata_place_find(word);
     if (parts->place < STRATA_PLACE_KINDS) return STRATA_OK;
     char place[128];
@@ -84,7 +84,7 @@ static strata_status_t take_place(parts_t *parts, char *word, const char *path) 
 }
 
 /* Takes "pools.weights", "streams.copy*" or "graph" if a layer and its option follow. Returns the number of words. */
-static size_t take_name(parts_t *parts, char *const *word, size_t count) {
+static size_t parse_name(parts_t *parts, char *const *word, size_t count) {
     for (parts->kind = 0; parts->kind < STRATA_NAMED_KINDS; parts->kind++) {
         size_t words = strata_named_is_single(parts->kind) ? 1 : 2;
         if (count < words + 2 || strcmp(word[0], strata_named_key(parts->kind)) != 0) continue;
@@ -96,29 +96,29 @@ static size_t take_name(parts_t *parts, char *const *word, size_t count) {
 }
 
 /* Fills *parts. The place is checked here; the other parts are not. */
-static strata_status_t take_apart(const char *path, parts_t *parts) {
+static strata_status_t split_path(const char *path, parts_t *parts) {
     char *word[PATH_WORDS] = {parts->text};
     size_t count = 1;
-    if (strlen(path) >= sizeof parts->text) return fail_form(path);
+    if (strlen(path) >= sizeof parts->text) return fail_syntax(path);
     strcpy(parts->text, path);
     for (char *at = parts->text; *at; at++) {
         if (*at != '.') continue;
-        if (count == PATH_WORDS) return fail_form(path);
+        if (count == PATH_WORDS) return fail_syntax(path);
         *at = '\0';
         word[count++] = at + 1;
     }
     for (size_t i = 0; i < count; i++)
-        if (!*word[i]) return fail_form(path);
-    if (count == 1) return fail_form(path);
+        if (!*word[i]) return fail_syntax(path);
+    if (count == 1) return fail_syntax(path);
     parts->layer = word[count - 2];
     parts->option = word[count - 1];
     parts->place = STRATA_PLACE_GPU;
     parts->device = -1;
     parts->name = NULL;
     parts->prefix[0] = '\0';
-    size_t named = take_name(parts, word, count);
-    if (count - named > 3) return fail_form(path);
-    return count - named == 3 ? take_place(parts, word[named], path) : STRATA_OK;
+    size_t named = parse_name(parts, word, count);
+    if (count - named > 3) return fail_syntax(path);
+    return count - named == 3 ? parse_place(parts, word[named], path) : STRATA_OK;
 }
 
 static const char *named_word(size_t index, const void *context) {
@@ -158,7 +158,7 @@ static strata_status_t fail_name(const strata_strategy_t *strategy, const parts_
 
 /* Finds the stack that a path selects: of the place, of one device, of a pool or of streams. The strategy
  * must contain that stack. */
-static strata_status_t take_stack(const strata_strategy_t *strategy, const parts_t *parts, const strata_model_stack_t **stack) {
+static strata_status_t find_stack(const strata_strategy_t *strategy, const parts_t *parts, const strata_model_stack_t **stack) {
     const strata_model_stack_t *common = &strategy->stacks[parts->place];
     *stack = common;
     if (parts->name) {
@@ -175,9 +175,9 @@ static strata_status_t take_stack(const strata_strategy_t *strategy, const parts
                        strata_place_name(parts->place), place_prefix(parts), parts->layer, parts->option);
 }
 
-static strata_status_t take_layers(const strata_strategy_t *strategy, const parts_t *parts, layers_t *layers) {
+static strata_status_t find_layers(const strata_strategy_t *strategy, const parts_t *parts, layers_t *layers) {
     const strata_model_stack_t *stack;
-    strata_status_t status = take_stack(strategy, parts, &stack);
+    strata_status_t status = find_stack(strategy, parts, &stack);
     if (status) return status;
     if (strcmp(parts->layer, STRATA_RECLAIM_KEY) == 0) {
         layers->list[0] = strata_model_reclaim(stack);
@@ -192,7 +192,7 @@ static strata_status_t take_layers(const strata_strategy_t *strategy, const part
 }
 
 /* A layer has the name from the file, and the name of its type. */
-static void find(const layers_t *layers, const parts_t *parts, found_t *found) {
+static void find_option(const layers_t *layers, const parts_t *parts, found_t *found) {
     *found = (found_t){.layer = NULL};
     for (size_t i = 0; i < layers->count; i++) {
         const strata_model_layer_t *layer = layers->list[i];
@@ -228,7 +228,7 @@ static strata_status_t fail_layer(const strata_strategy_t *strategy, const layer
         parts_t near = *parts;
         found_t found;
         near.layer = nearest;
-        find(layers, &near, &found);
+        find_option(layers, &near, &found);
         const char *option = found.row ? parts->option : nearest_option(found.layer->type, parts->option);
         return strata_fail(STRATA_E_STRATEGY, 0, "the stack of the place %s%s%s has no layer \"%s\"; write %s%s.%s", where, in,
                            name, parts->layer, parts->prefix, nearest, option ? option : parts->option);
@@ -257,7 +257,7 @@ static strata_status_t fail_option(const parts_t *parts, const strata_model_laye
 }
 
 /* Returns the pool of a path "pools.weights.keep", or NULL for another path. */
-static strata_model_named_t *kept_by(const strata_strategy_t *strategy, const char *path) {
+static strata_model_named_t *pool_of_keep(const strata_strategy_t *strategy, const char *path) {
     char name[STRATA_NAME_LETTERS + 1];
     const char *begin = path + strlen("pools."), *dot = strncmp(path, "pools.", strlen("pools.")) == 0 ? strchr(begin, '.') : NULL;
     if (!dot || strcmp(dot, ".keep") != 0 || (size_t)(dot - begin) >= sizeof name) return NULL;
@@ -269,14 +269,14 @@ static strata_status_t set(strata_strategy_t *strategy, const char *path, const 
     parts_t parts;
     layers_t layers;
     found_t found;
-    strata_model_named_t *pool = kept_by(strategy, path);
+    strata_model_named_t *pool = pool_of_keep(strategy, path);
     if (strcmp(path, "graph.keep") == 0) return strata_graph_refuse_keep();
     if (pool) return strata_named_set_keep(pool, value, origin);
-    strata_status_t status = take_apart(path, &parts);
+    strata_status_t status = split_path(path, &parts);
     if (status) return status;
-    status = take_layers(strategy, &parts, &layers);
+    status = find_layers(strategy, &parts, &layers);
     if (status) return status;
-    find(&layers, &parts, &found);
+    find_option(&layers, &parts, &found);
     if (!found.layer) return fail_layer(strategy, &layers, &parts);
     if (found.other) return fail_ambiguous(&parts, &found);
     if (!found.row) return fail_option(&parts, found.layer);
@@ -297,12 +297,12 @@ bool strata_strategy_has(const strata_strategy_t *strategy, const char *path) {
     parts_t parts;
     layers_t layers;
     found_t found = {.layer = NULL};
-    if (kept_by(strategy, path)) return true;
-    if (take_apart(path, &parts) || take_layers(strategy, &parts, &layers)) {
+    if (pool_of_keep(strategy, path)) return true;
+    if (split_path(path, &parts) || find_layers(strategy, &parts, &layers)) {
         /* A query must not change the thread's last error. */
         strata_fail_at(before.status, before.line, before.column, "%s", before.text);
         return false;
     }
-    find(&layers, &parts, &found);
+    find_option(&layers, &parts, &found);
     return found.row != NULL;
 }

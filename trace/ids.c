@@ -32,7 +32,7 @@ static struct strata_ids_slot *slot_of(const strata_ids_t *ids, uint64_t key) {
     return &ids->slots[at];
 }
 
-uint64_t strata_ids_word(strata_ids_t *ids, const char *word) {
+uint64_t strata_ids_hash_word(strata_ids_t *ids, const char *word) {
     draw_secret(ids);
     return strata_sip_hash(&ids->secret, word, strlen(word));
 }
@@ -44,7 +44,7 @@ static void insert(strata_ids_t *ids, uint64_t key, uint32_t number) {
 }
 
 /* Returns the smallest capacity for one more key with at most half of the slots in use. */
-static uint32_t enough_for(uint32_t count) {
+static uint32_t capacity_for(uint32_t count) {
     uint32_t capacity = 64;
     while (count >= capacity / 2) capacity *= 2;
     return capacity;
@@ -52,7 +52,7 @@ static uint32_t enough_for(uint32_t count) {
 
 static strata_status_t grow(strata_ids_t *ids) {
     draw_secret(ids);
-    strata_ids_t larger = {.capacity = enough_for(ids->count), .count = ids->count, .secret = ids->secret};
+    strata_ids_t larger = {.capacity = capacity_for(ids->count), .count = ids->count, .secret = ids->secret};
     larger.slots = strata_host_new(larger.capacity, sizeof *larger.slots);
     if (!larger.slots) return STRATA_E_HOST_MEMORY;
     for (uint32_t i = 0; i < larger.capacity; i++) larger.slots[i].number = STRATA_IDS_NONE;

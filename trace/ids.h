@@ -27,7 +27,7 @@ typedef struct strata_ids {
 
 /* Returns a key for a word, valid in this table only. Two words may have one key by chance, so the
  * caller must check. */
-uint64_t strata_ids_word(strata_ids_t *ids, const char *word);
+uint64_t strata_ids_hash_word(strata_ids_t *ids, const char *word);
 uint32_t strata_ids_find_slot(const strata_ids_t *ids, uint64_t key);
 /* Returns the number of `key`, or STRATA_IDS_NONE. */
 static inline uint32_t strata_ids_find(const strata_ids_t *ids, uint64_t key) {

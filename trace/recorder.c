@@ -262,19 +262,19 @@ static void sift_down(strata_recorder_ring_t **rings, size_t count, size_t at, u
     }
 }
 
-static void keep_failure(strata_recorder_file_t *file, strata_status_t status) {
+static void note_failure(strata_recorder_file_t *file, strata_status_t status) {
     if (status == STRATA_OK) file->has_rows = true;
     else file->error = *strata_last_error();
 }
 
-static strata_status_t told_again(const strata_recorder_file_t *file) {
+static strata_status_t repeat_error(const strata_recorder_file_t *file) {
     return file->error.status == STRATA_OK ? STRATA_OK : strata_fail_again(&file->error);
 }
 
 /* Returns false if a frame of the next event has no name yet. */
 static bool is_named(strata_recorder_file_t *file, const strata_recorder_event_t *event) {
     if (event->frames == 0 || file->error.status != STRATA_OK) return true;
-    return strata_recorder_names_known(&file->stacks, (const uint64_t *)(event + 1), event->frames);
+    return strata_recorder_names_complete(&file->stacks, (const uint64_t *)(event + 1), event->frames);
 }
 
 /* Writes the events up to the cut. Events added during this call are later and remain for the next one,
@@ -287,7 +287,7 @@ static bool write_named(strata_recorder_file_t *file, uint64_t cut_ns) {
         uint64_t tail = atomic_load_explicit(&ring->tail, memory_order_relaxed);
         const strata_recorder_event_t *event = strata_recorder_at(ring, tail);
         if (!is_named(file, event)) return false;
-        if (file->error.status == STRATA_OK) keep_failure(file, write_event(file, ring, event));
+        if (file->error.status == STRATA_OK) note_failure(file, write_event(file, ring, event));
         atomic_store_explicit(&ring->tail, tail + 1, memory_order_release);
         sift_down(file->rings, file->ring_count, 0, cut_ns);
     }
@@ -299,19 +299,19 @@ static bool write_named(strata_recorder_file_t *file, uint64_t cut_ns) {
 static void write_until(strata_recorder_file_t *file, uint64_t cut_ns) {
     while (!write_named(file, cut_ns)) {
         strata_recorder_names_t names;
-        strata_recorder_names_want(&file->stacks, &names);
+        strata_recorder_names_missing(&file->stacks, &names);
         pthread_mutex_unlock(&mutex);
-        strata_recorder_names_find(&names);
+        strata_recorder_names_resolve(&names);
         pthread_mutex_lock(&mutex);
         strata_status_t status = strata_recorder_names_add(&file->stacks, &names);
-        if (status != STRATA_OK && file->error.status == STRATA_OK) keep_failure(file, status);
+        if (status != STRATA_OK && file->error.status == STRATA_OK) note_failure(file, status);
     }
 }
 
 strata_status_t strata_recorder_write(strata_recorder_ring_t *ring, uint64_t now_ns) {
     pthread_mutex_lock(&mutex);
     write_until(ring->file, now_ns);
-    strata_status_t status = told_again(ring->file);
+    strata_status_t status = repeat_error(ring->file);
     pthread_mutex_unlock(&mutex);
     return status;
 }
@@ -321,7 +321,7 @@ strata_status_t strata_recorder_write(strata_recorder_ring_t *ring, uint64_t now
 static strata_status_t end_file(strata_recorder_file_t *file) {
     /* If a program could not begin, the trace of the one before is kept. */
     bool keep = file->writer && file->error.status == STRATA_OK && (file->has_rows || access(file->path, F_OK) != 0);
-    strata_status_t status = told_again(file);
+    strata_status_t status = repeat_error(file);
     if (keep) status = strata_trace_writer_finish(file->writer);
     else strata_trace_writer_abandon(file->writer);
     strata_ids_clear(&file->streams);
@@ -356,20 +356,20 @@ static strata_status_t begin_file(const char *path, uint64_t now_ns, strata_reco
     return STRATA_OK;
 }
 
-static strata_status_t leave_file(strata_recorder_file_t *file, strata_recorder_ring_t *ring) {
+static strata_status_t detach_file(strata_recorder_file_t *file, strata_recorder_ring_t *ring) {
     for (size_t i = 0; i < file->ring_count; i++) {
         if (file->rings[i] != ring) continue;
         file->rings[i] = file->rings[--file->ring_count];
         break;
     }
-    if (file->ring_count > 0) return told_again(file);
+    if (file->ring_count > 0) return repeat_error(file);
     strata_recorder_file_t **link = &files;
     while (*link != file) link = &(*link)->next;
     *link = file->next;
     return end_file(file);
 }
 
-static strata_status_t join_file(strata_recorder_ring_t *ring, const char *path, uint64_t now_ns) {
+static strata_status_t attach_file(strata_recorder_ring_t *ring, const char *path, uint64_t now_ns) {
     strata_recorder_file_t *file = files;
     while (file && strcmp(file->path, path) != 0) file = file->next;
     strata_status_t status = file ? STRATA_OK : begin_file(path, now_ns, &file);
@@ -378,7 +378,7 @@ static strata_status_t join_file(strata_recorder_ring_t *ring, const char *path,
         strata_recorder_ring_t **larger = strata_host_resize(file->rings, 2 * file->ring_room + 16,
                                                              sizeof(strata_recorder_ring_t *));
         if (!larger) {
-            if (file->ring_count == 0) (void)leave_file(file, NULL);
+            if (file->ring_count == 0) (void)detach_file(file, NULL);
             return STRATA_E_HOST_MEMORY;
         }
         file->rings = larger;
@@ -397,7 +397,7 @@ strata_status_t strata_recorder_copy(strata_recorder_ring_t *ring, const char *p
     *first = !ring->file->copied;
     ring->file->copied = true;
     if (*first) write_until(ring->file, now_ns);
-    strata_status_t status = told_again(ring->file);
+    strata_status_t status = repeat_error(ring->file);
     if (status == STRATA_OK && *first) status = strata_trace_writer_copy(ring->file->writer, path);
     pthread_mutex_unlock(&mutex);
     return status;
@@ -421,8 +421,8 @@ uint64_t strata_recorder_stream(strata_recorder_ring_t *ring, uint64_t stream) {
     return number == STRATA_IDS_NONE ? 0 : number;
 }
 
-strata_status_t strata_recorder_join(strata_recorder_ring_t *ring, const char *path, uint64_t capacity, uint32_t frames,
-                                     strata_place_t place, uint64_t now_ns) {
+strata_status_t strata_recorder_attach(strata_recorder_ring_t *ring, const char *path, uint64_t capacity, uint32_t frames,
+                                       strata_place_t place, uint64_t now_ns) {
     char expanded[PATH_BYTES];
     size_t one = sizeof(strata_recorder_event_t) + frames * sizeof(uint64_t);
     *ring = (strata_recorder_ring_t){.place = place, .stride = one, .frames = frames};
@@ -431,7 +431,7 @@ strata_status_t strata_recorder_join(strata_recorder_ring_t *ring, const char *p
     ring->capacity = strata_min(capacity, ring->reserved / one);
     strata_file_expand(path, expanded, sizeof expanded);
     pthread_mutex_lock(&mutex);
-    strata_status_t status = join_file(ring, expanded, now_ns);
+    strata_status_t status = attach_file(ring, expanded, now_ns);
     pthread_mutex_unlock(&mutex);
     if (status != STRATA_OK) {
         strata_host_unreserve(ring->events, ring->reserved);
@@ -440,12 +440,12 @@ strata_status_t strata_recorder_join(strata_recorder_ring_t *ring, const char *p
     return status;
 }
 
-strata_status_t strata_recorder_leave(strata_recorder_ring_t *ring, uint64_t now_ns) {
+strata_status_t strata_recorder_detach(strata_recorder_ring_t *ring, uint64_t now_ns) {
     pthread_mutex_lock(&mutex);
     write_until(ring->file, now_ns);
     /* Another thread's clock may be ahead. */
     for (uint64_t time; (time = next_time(ring, UINT64_MAX - 1)) != UINT64_MAX;) write_until(ring->file, time);
-    strata_status_t status = leave_file(ring->file, ring);
+    strata_status_t status = detach_file(ring->file, ring);
     pthread_mutex_unlock(&mutex);
     strata_host_unreserve(ring->events, ring->reserved);
     return status;

@@ -53,12 +53,12 @@ typedef struct strata_recorder_ring {
 /* Creates a ring of at most `capacity` events of at most `frames` frames for the file with that path.
  * The process's number replaces %p in the path. The time of a new file begins at `now_ns`. On E_IO and
  * E_HOST_MEMORY nothing remains. */
-strata_status_t strata_recorder_join(strata_recorder_ring_t *ring, const char *path, uint64_t capacity, uint32_t frames,
-                                     strata_place_t place, uint64_t now_ns);
+strata_status_t strata_recorder_attach(strata_recorder_ring_t *ring, const char *path, uint64_t capacity, uint32_t frames,
+                                       strata_place_t place, uint64_t now_ns);
 /* Writes all events that the file's rings hold up to now and destroys the ring, whatever the status.
  * The last ring finishes the file, unless it has no row and another file has its name. On E_IO and
  * E_HOST_MEMORY there is no file, or will be none. */
-strata_status_t strata_recorder_leave(strata_recorder_ring_t *ring, uint64_t now_ns);
+strata_status_t strata_recorder_detach(strata_recorder_ring_t *ring, uint64_t now_ns);
 /* Writes all events that the file's rings hold up to now. The caller holds no lock of Strata. */
 strata_status_t strata_recorder_write(strata_recorder_ring_t *ring, uint64_t now_ns);
 
@@ -86,7 +86,8 @@ static inline strata_recorder_event_t *strata_recorder_at(const strata_recorder_
 
 /* Adds an event. `frames` has event->frames entries, at most the ring's max. The caller has checked
  * that there is room. */
-static inline void strata_recorder_put(strata_recorder_ring_t *ring, const strata_recorder_event_t *event, const uint64_t *frames) {
+static inline void strata_recorder_append(strata_recorder_ring_t *ring, const strata_recorder_event_t *event,
+                                          const uint64_t *frames) {
     uint64_t head = atomic_load_explicit(&ring->head, memory_order_relaxed);
     strata_recorder_event_t *to = strata_recorder_at(ring, head);
     *to = *event;

@@ -7,20 +7,20 @@
 
 /* ---- names of frames ---- */
 
-bool strata_recorder_names_known(strata_recorder_stacks_t *stacks, const uint64_t *frames, uint32_t count) {
-    stacks->wanted_count = 0;
-    for (uint32_t i = 0; i < count && stacks->wanted_count < STRATA_RECORDER_NAMES; i++)
-        if (strata_ids_find(&stacks->addresses, frames[i]) == STRATA_IDS_NONE) stacks->wanted[stacks->wanted_count++] = frames[i];
-    return stacks->wanted_count == 0;
+bool strata_recorder_names_complete(strata_recorder_stacks_t *stacks, const uint64_t *frames, uint32_t count) {
+    stacks->missing_count = 0;
+    for (uint32_t i = 0; i < count && stacks->missing_count < STRATA_RECORDER_NAMES; i++)
+        if (strata_ids_find(&stacks->addresses, frames[i]) == STRATA_IDS_NONE) stacks->missing[stacks->missing_count++] = frames[i];
+    return stacks->missing_count == 0;
 }
 
-void strata_recorder_names_want(const strata_recorder_stacks_t *stacks, strata_recorder_names_t *names) {
-    names->count = stacks->wanted_count;
-    memcpy(names->frames, stacks->wanted, sizeof names->frames);
+void strata_recorder_names_missing(const strata_recorder_stacks_t *stacks, strata_recorder_names_t *names) {
+    names->count = stacks->missing_count;
+    memcpy(names->frames, stacks->missing, sizeof names->frames);
 }
 
 /* Replaces the characters in names that separate frames and fields. */
-void strata_recorder_names_find(strata_recorder_names_t *names) {
+void strata_recorder_names_resolve(strata_recorder_names_t *names) {
     for (uint32_t i = 0; i < names->count; i++) {
         strata_call_stack_name(names->frames[i], names->texts[i]);
         for (char *at = names->texts[i]; *at; at++)
@@ -57,7 +57,7 @@ strata_status_t strata_recorder_names_add(strata_recorder_stacks_t *stacks, cons
 /* ---- stacks ---- */
 
 /* Joins the names of the frames that fit completely. */
-static void join(const strata_recorder_stacks_t *stacks, const uint64_t *frames, uint32_t count, char *text) {
+static void join_names(const strata_recorder_stacks_t *stacks, const uint64_t *frames, uint32_t count, char *text) {
     size_t length = 0;
     text[0] = '\0';
     for (uint32_t i = 0; i < count; i++) {
@@ -79,7 +79,7 @@ static strata_status_t add(strata_recorder_stacks_t *stacks, uint64_t key, const
     *stack = (struct strata_recorder_stack){.frames = strata_host_new(count, sizeof *frames), .count = count};
     if (!stack->frames) return STRATA_E_HOST_MEMORY;
     memcpy(stack->frames, frames, count * sizeof *frames);
-    join(stacks, frames, count, text);
+    join_names(stacks, frames, count, text);
     strata_status_t status = strata_stacks_add(&stacks->texts, text, &stack->text);
     if (status == STRATA_OK) status = strata_ids_add(&stacks->keys, key);
     if (status != STRATA_OK) strata_host_delete(stack->frames);
@@ -91,7 +91,7 @@ static strata_status_t add(strata_recorder_stacks_t *stacks, uint64_t key, const
  * ones are added. */
 strata_status_t strata_recorder_stack(strata_recorder_stacks_t *stacks, const uint64_t *frames, uint32_t count, const char **text) {
     *text = "";
-    if (stacks->keys.count == 0) (void)strata_ids_word(&stacks->keys, "");
+    if (stacks->keys.count == 0) (void)strata_ids_hash_word(&stacks->keys, "");
     uint64_t key = strata_sip_hash(&stacks->keys.secret, frames, count * sizeof *frames);
     uint32_t found = strata_ids_find(&stacks->keys, key);
     while (found != STRATA_IDS_NONE && !is_same(&stacks->stacks[found], frames, count))

@@ -14,8 +14,8 @@ typedef struct strata_recorder_stacks {
     strata_ids_t addresses; /* by frame address */
     char **names; /* by frame number */
     size_t name_room;
-    uint64_t wanted[STRATA_RECORDER_NAMES]; /* addresses without a name from the latest query */
-    uint32_t wanted_count;
+    uint64_t missing[STRATA_RECORDER_NAMES]; /* addresses without a name from the latest query */
+    uint32_t missing_count;
     strata_ids_t keys; /* by stack */
     struct strata_recorder_stack {
         uint64_t *frames;
@@ -34,10 +34,10 @@ typedef struct strata_recorder_names {
 } strata_recorder_names_t;
 
 /* Returns true if every frame has a name. Otherwise records the frames without one, as many as fit, for
- * strata_recorder_names_want(). */
-bool strata_recorder_names_known(strata_recorder_stacks_t *stacks, const uint64_t *frames, uint32_t count);
-void strata_recorder_names_want(const strata_recorder_stacks_t *stacks, strata_recorder_names_t *names);
-void strata_recorder_names_find(strata_recorder_names_t *names);
+ * strata_recorder_names_missing(). */
+bool strata_recorder_names_complete(strata_recorder_stacks_t *stacks, const uint64_t *frames, uint32_t count);
+void strata_recorder_names_missing(const strata_recorder_stacks_t *stacks, strata_recorder_names_t *names);
+void strata_recorder_names_resolve(strata_recorder_names_t *names);
 strata_status_t strata_recorder_names_add(strata_recorder_stacks_t *stacks, const strata_recorder_names_t *names);
 
 /* Sets *text to the text of a stack with named frames, or to "" if no more stacks fit. The text never

@@ -27,7 +27,7 @@ static inline void strata_sip_round(strata_sip_state_t *s) {
     s->v2 = strata_sip_rotate(s->v2, 32);
 }
 
-static inline void strata_sip_take(strata_sip_state_t *s, uint64_t word) {
+static inline void strata_sip_absorb(strata_sip_state_t *s, uint64_t word) {
     s->v3 ^= word;
     strata_sip_round(s);
     s->v0 ^= word;
@@ -41,11 +41,11 @@ static inline uint64_t strata_sip_hash(const strata_sip_key_t *key, const void *
     size_t left = count;
     for (; left >= sizeof word; left -= sizeof word, at += sizeof word) {
         memcpy(&word, at, sizeof word);
-        strata_sip_take(&s, word);
+        strata_sip_absorb(&s, word);
     }
     word = (uint64_t)count << 56;
     for (size_t i = 0; i < left; i++) word |= (uint64_t)at[i] << 8 * i;
-    strata_sip_take(&s, word);
+    strata_sip_absorb(&s, word);
     s.v2 ^= 0xff;
     for (int i = 0; i < 3; i++) strata_sip_round(&s);
     return s.v0 ^ s.v1 ^ s.v2 ^ s.v3;

@@ -8,7 +8,7 @@
 
 static bool can_hold(char letter) { return (unsigned char)letter >= ' ' && letter != '"' && letter != 0x7f; }
 
-bool strata_stack_is_good(const char *text) {
+bool strata_stack_is_valid(const char *text) {
     size_t length = 0;
     for (; text[length]; length++)
         if (!can_hold(text[length]) || length + 1 == STRATA_TRACE_STACK_BYTES) return false;
@@ -60,7 +60,7 @@ strata_status_t strata_stacks_read(strata_stacks_t *stacks, const char *field, c
     else if (is_known) *text = stacks->texts[number - 1];
     else if (number != stacks->count + 1 || !says)
         *why = "a new stack needs the next number, starting at 1, then a colon and its frames";
-    else if (!after[1] || !strata_stack_is_good(after + 1))
+    else if (!after[1] || !strata_stack_is_valid(after + 1))
         *why = "the frames are empty, longer than 2047 bytes, or contain a quote";
     else if (!has_room(stacks)) *why = "more than 65535 different stacks, or 64 MiB of them; omit the others";
     else return strata_stacks_add(stacks, after + 1, text);

@@ -19,6 +19,6 @@ strata_status_t strata_stacks_add(strata_stacks_t *stacks, const char *text, con
 strata_status_t strata_stacks_read(strata_stacks_t *stacks, const char *field, const char **text, const char **why);
 void strata_stacks_clear(strata_stacks_t *stacks);
 /* Returns true if the text is a valid stack or "". */
-bool strata_stack_is_good(const char *text);
+bool strata_stack_is_valid(const char *text);
 
 #endif

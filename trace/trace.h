@@ -66,7 +66,7 @@ enum {
     STRATA_TRACE_STACKS = 65535, /* max different stacks in a trace */
     STRATA_TRACE_STREAMS = 4000, /* max different streams in a trace, of all devices */
     STRATA_TRACE_POOLS = 4000,
-    STRATA_TRACE_BEGUN = 16, /* max pools that a stream has begun and not ended */
+    STRATA_TRACE_OPEN_POOLS = 16, /* max pools that a stream has begun and not ended */
     STRATA_TRACE_DEVICES = 16,
     STRATA_TRACE_EVENTS = 1 << 26
 };
@@ -227,7 +227,7 @@ strata_status_t strata_trace_load_from(strata_trace_reader_t *reader, const char
                                        strata_trace_t **trace);
 /* For other threads that use the first rows while the rest is read. */
 typedef struct strata_trace_pieces {
-    void (*show)(void *context, const strata_trace_t *so_far); /* called after every few thousand rows */
+    void (*publish)(void *context, const strata_trace_t *so_far); /* called after every few thousand rows */
     void *context;
     size_t expected; /* rows; if there are more, the array is moved and the old one stays until the delete */
 } strata_trace_pieces_t;

@@ -46,27 +46,27 @@ strata_status_t strata_trace_writer_open(const char *path, uint32_t columns, str
 }
 
 /* Fails if a value would be lost because its column is missing. */
-static strata_status_t needs(const strata_trace_writer_t *writer, bool used, strata_trace_column_t column) {
+static strata_status_t check_column(const strata_trace_writer_t *writer, bool used, strata_trace_column_t column) {
     if (!used || (writer->columns & 1u << column)) return STRATA_OK;
     return strata_fail(STRATA_E_INVALID, 0, "the record uses column %s, but this trace was opened without it",
                        strata_trace_column_name(column));
 }
 
 static strata_status_t check_columns(const strata_trace_writer_t *writer, const strata_trace_record_t *record) {
-    strata_status_t status = needs(writer, record->op == STRATA_TRACE_work, STRATA_COLUMN_dur_us);
-    if (status == STRATA_OK) status = needs(writer, record->op == STRATA_TRACE_wait, STRATA_COLUMN_other);
-    if (status == STRATA_OK) status = needs(writer, record->has_pool, STRATA_COLUMN_pool);
-    if (status == STRATA_OK) status = needs(writer, record->device != 0, STRATA_COLUMN_device);
-    if (status == STRATA_OK) status = needs(writer, record->place != STRATA_PLACE_GPU, STRATA_COLUMN_place);
-    if (status == STRATA_OK) status = needs(writer, record->align != 0, STRATA_COLUMN_align);
-    if (status == STRATA_OK) status = needs(writer, record->thread != 0, STRATA_COLUMN_thread);
-    if (status == STRATA_OK) status = needs(writer, record->tag && *record->tag, STRATA_COLUMN_tag);
-    if (status == STRATA_OK) status = needs(writer, record->stack && *record->stack, STRATA_COLUMN_stack);
-    if (status == STRATA_OK) status = needs(writer, record->stream_name && *record->stream_name, STRATA_COLUMN_stream_name);
+    strata_status_t status = check_column(writer, record->op == STRATA_TRACE_work, STRATA_COLUMN_dur_us);
+    if (status == STRATA_OK) status = check_column(writer, record->op == STRATA_TRACE_wait, STRATA_COLUMN_other);
+    if (status == STRATA_OK) status = check_column(writer, record->has_pool, STRATA_COLUMN_pool);
+    if (status == STRATA_OK) status = check_column(writer, record->device != 0, STRATA_COLUMN_device);
+    if (status == STRATA_OK) status = check_column(writer, record->place != STRATA_PLACE_GPU, STRATA_COLUMN_place);
+    if (status == STRATA_OK) status = check_column(writer, record->align != 0, STRATA_COLUMN_align);
+    if (status == STRATA_OK) status = check_column(writer, record->thread != 0, STRATA_COLUMN_thread);
+    if (status == STRATA_OK) status = check_column(writer, record->tag && *record->tag, STRATA_COLUMN_tag);
+    if (status == STRATA_OK) status = check_column(writer, record->stack && *record->stack, STRATA_COLUMN_stack);
+    if (status == STRATA_OK) status = check_column(writer, record->stream_name && *record->stream_name, STRATA_COLUMN_stream_name);
     return status;
 }
 
-static bool tag_is_good(const char *tag) {
+static bool tag_is_valid(const char *tag) {
     size_t length = 0;
     for (; tag && tag[length]; length++) {
         if (tag[length] == '\n' || tag[length] == '\r' || length + 1 == STRATA_TRACE_TAG_BYTES) return false;
@@ -86,9 +86,9 @@ static strata_status_t check_values(const strata_trace_writer_t *writer, const s
                 record->stream <= STRATA_TRACE_NUMBER_MAX && record->other <= STRATA_TRACE_NUMBER_MAX &&
                 record->time_us <= STRATA_TRACE_TIME_MAX && record->dur_us <= STRATA_TRACE_TIME_MAX &&
                 record->device < STRATA_TRACE_DEVICES && record->align <= STRATA_TRACE_SIZE_MAX &&
-                (record->align == 0 || strata_is_power_of_two(record->align)) && tag_is_good(record->tag) &&
-                tag_is_good(record->stream_name) && !(named && no_stream) &&
-                (!record->stack || strata_stack_is_good(record->stack));
+                (record->align == 0 || strata_is_power_of_two(record->align)) && tag_is_valid(record->tag) &&
+                tag_is_valid(record->stream_name) && !(named && no_stream) &&
+                (!record->stack || strata_stack_is_valid(record->stack));
     if (!good) return strata_fail(STRATA_E_INVALID, 0, "the record is invalid in a trace");
     if (record->time_us < writer->last_time) return strata_fail(STRATA_E_INVALID, 0, "time_us decreases");
     return STRATA_OK;

@@ -28,7 +28,7 @@ static void index_remove(chunked_t *self, strata_record_t *block) {
  * nothing changed, if there is no slot. */
 static strata_record_t *split_block(chunked_t *self, strata_record_t *rest, uint64_t size) {
     strata_slab_t *slab = slab_of(self);
-    uint32_t slot = strata_slab_take(slab), next = rest->next;
+    uint32_t slot = strata_slab_acquire(slab), next = rest->next;
     if (__builtin_expect(slot == 0, 0)) return NULL;
     strata_record_t *block = strata_slab_record(slab, slot);
     rest->size -= size;
@@ -74,14 +74,14 @@ strata_record_t *strata_chunked_hit(strata_layer_t *base, size_t size, const str
     return block;
 }
 
-strata_record_t *strata_chunked_take_at(strata_layer_t *base, const strata_block_t *at, size_t requested,
-                                        const strata_stack_t *stack) {
+strata_record_t *strata_chunked_hit_at(strata_layer_t *base, const strata_block_t *at, size_t requested,
+                                       const strata_stack_t *stack) {
     STRATA_REFUSE_NULL_AS(stack, "stack", NULL);
     STRATA_REFUSE_NULL_AS(base, "self", NULL);
     STRATA_REFUSE_NULL_AS(at, "at", NULL);
     chunked_t *self = (chunked_t *)base;
     const strata_extent_t place = strata_extent_of(at);
-    uint32_t slot = strata_chunks_take_at(&self->chunks, &place);
+    uint32_t slot = strata_chunks_carve_at(&self->chunks, &place);
     if (slot == 0) return NULL;
     strata_record_t *block = strata_slab_record(slab_of(self), slot);
     self->used_bytes += place.size;
@@ -117,7 +117,7 @@ static void pass_last(void *owner, uint32_t low, uint32_t high) {
 static const strata_coalesce_t coalesce = {.remove = remove_free, .on_merge = pass_last};
 
 /* Coalesces a block that is in no index with its free neighbors, and inserts the result. */
-static void put_back(chunked_t *self, strata_record_t *block) {
+static void insert_coalesced(chunked_t *self, strata_record_t *block) {
     strata_slab_t *slab = slab_of(self);
     uint32_t slot = strata_block_list_coalesce(slab, strata_slab_slot(slab, block), self, &coalesce);
     block = with_generations(self, strata_slab_record(slab, slot));
@@ -131,7 +131,7 @@ bool strata_chunked_quick_free(strata_layer_t *base, strata_record_t *block) {
     STRATA_REFUSE_NULL_AS(block, "block", false);
     chunked_t *self = (chunked_t *)base;
     self->used_bytes -= block->size;
-    put_back(self, block);
+    insert_coalesced(self, block);
     return true;
 }
 
@@ -162,7 +162,7 @@ static strata_status_t grow(strata_layer_t *base, strata_lookup_t *lookup, uint6
     const strata_chunk_t *chunk = strata_chunk_at(&self->chunks, number);
     strata_record_t *fresh = strata_slab_record(slab_of(self), chunk->last);
     uint32_t before = fresh->prev, slot = strata_slab_is_idle(slab_of(self), before) ? before : chunk->last;
-    put_back(self, fresh);
+    insert_coalesced(self, fresh);
     *record = serve(self, strata_slab_record(slab_of(self), slot), lookup->rounded, lookup->size);
     return *record ? STRATA_OK
                    : strata_fail(STRATA_E_LIMIT, 0,
@@ -233,12 +233,12 @@ static void unindex_chunk(strata_layer_t *base, const strata_chunk_t *chunk) {
     index_remove(self, strata_slab_record(slab_of(self), chunk->first));
 }
 
-static void take_out_slot(strata_layer_t *base, uint32_t slot) {
+static void index_remove_slot(strata_layer_t *base, uint32_t slot) {
     chunked_t *self = (chunked_t *)base;
     index_remove(self, strata_slab_record(slab_of(self), slot));
 }
 
-static void put_in_slot(strata_layer_t *base, uint32_t slot) {
+static void index_insert_slot(strata_layer_t *base, uint32_t slot) {
     chunked_t *self = (chunked_t *)base;
     insert(self, strata_slab_record(slab_of(self), slot));
 }
@@ -249,7 +249,7 @@ static bool on_split(strata_layer_t *base, const strata_record_t *block, strata_
 }
 
 static const strata_chunk_policy_t chunk_policy = {
-    .unindex_chunk = unindex_chunk, .index_remove = take_out_slot, .index_insert = put_in_slot, .on_split = on_split};
+    .unindex_chunk = unindex_chunk, .index_remove = index_remove_slot, .index_insert = index_insert_slot, .on_split = on_split};
 
 strata_status_t strata_chunked_create(strata_layer_t *base, const strata_chunked_policy_t *policy) {
     STRATA_REFUSE_NULL_AS(base, "self", STRATA_E_INVALID);
@@ -266,7 +266,7 @@ strata_status_t strata_chunked_create(strata_layer_t *base, const strata_chunked
     if (status != STRATA_OK) return status;
     self->policy = policy;
     self->chunks.unit = policy->unit;
-    status = policy->joins_chunks ? strata_chunks_join(&self->chunks) : STRATA_OK;
+    status = policy->joins_chunks ? strata_chunks_enable_joining(&self->chunks) : STRATA_OK;
     if (status != STRATA_OK) strata_chunks_destroy(base);
     return status;
 }

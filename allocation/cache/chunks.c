@@ -32,13 +32,13 @@ strata_status_t strata_chunks_init(strata_layer_t *base, const strata_chunk_poli
 }
 
 /* Nothing is joined below a router: its branches have separate sources, and their chunks must stay separate. */
-strata_status_t strata_chunks_join(strata_chunks_t *self) {
+strata_status_t strata_chunks_enable_joining(strata_chunks_t *self) {
     const strata_layer_t *above = &self->base;
     strata_layer_t *layer = above->below[0];
     while (layer->type->role == STRATA_DECORATOR && layer->below_count == 1) layer = layer->below[0];
     if (layer->below_count > 1 || !strata_below_gives(above, STRATA_TRAIT_CONTIGUOUS)) return STRATA_OK;
     const strata_handles_t *handles = STRATA_LAYER_HAS(layer->type, handles) ? layer->type->handles : NULL;
-    strata_status_t status = handles ? handles->lay_together(layer) : STRATA_OK;
+    strata_status_t status = handles ? handles->place_adjacent(layer) : STRATA_OK;
     self->joins = status == STRATA_OK;
     return status == STRATA_E_UNSUPPORTED ? STRATA_OK : status;
 }
@@ -81,7 +81,7 @@ static uint32_t chunk_before(strata_chunks_t *self, uint64_t address) {
     return number && chunk->base + chunk->size == address ? number : 0;
 }
 
-static void join(strata_chunks_t *self, uint32_t number, uint32_t part) {
+static void append_chunk(strata_chunks_t *self, uint32_t number, uint32_t part) {
     strata_chunk_t *chunk = strata_chunk_at(self, number);
     const strata_chunk_t *other = strata_chunk_at(self, part);
     strata_slab_record(slab_of(&self->base), chunk->last)->next = other->first;
@@ -102,17 +102,17 @@ void strata_chunks_count_in(strata_chunks_t *self, const strata_record_t *below,
     self->held += size;
 }
 
-uint32_t strata_chunks_publish(strata_chunks_t *self, strata_record_t *below) {
+uint32_t strata_chunks_add(strata_chunks_t *self, strata_record_t *below) {
     uint64_t size = strata_round_down(below->size, self->unit);
-    uint32_t number = strata_nodes_take(&self->nodes), joined = chunk_before(self, below->ptr);
+    uint32_t number = strata_nodes_acquire(&self->nodes), joined = chunk_before(self, below->ptr);
     uint32_t slot = number ? strata_block_list_begin(slab_of(&self->base), joined ? joined : number, below->ptr, size) : 0;
     if (slot == 0) {
-        if (number) strata_nodes_give(&self->nodes, number);
+        if (number) strata_nodes_release(&self->nodes, number);
         return 0;
     }
     strata_chunk_t *chunk = memset(strata_chunk_at(self, number), 0, self->nodes.node_size);
     *chunk = (strata_chunk_t){.first = slot, .last = slot, .base = below->ptr, .size = size, .below = below};
-    if (joined) join(self, joined, number);
+    if (joined) append_chunk(self, joined, number);
     else strata_chunks_list(self, number);
     strata_chunks_count_in(self, below, size);
     return joined ? joined : number;
@@ -145,12 +145,12 @@ void strata_chunks_count_out(strata_chunks_t *self, const strata_record_t *below
     self->held -= size;
 }
 
-void strata_chunks_detach(strata_chunks_t *self, uint32_t number, strata_detached_t *leaving) {
+void strata_chunks_detach(strata_chunks_t *self, uint32_t number, strata_detached_t *detached) {
     strata_chunk_t *chunk = strata_chunk_at(self, number);
     self->policy->unindex_chunk(&self->base, chunk);
     for (uint32_t slot = chunk->first, next; slot; slot = next) {
         next = strata_slab_record(slab_of(&self->base), slot)->next;
-        strata_slab_give(slab_of(&self->base), slot);
+        strata_slab_release(slab_of(&self->base), slot);
     }
     strata_chunks_unlist(self, number);
     for (uint32_t part = number; part; part = strata_chunk_at(self, part)->part) {
@@ -158,9 +158,9 @@ void strata_chunks_detach(strata_chunks_t *self, uint32_t number, strata_detache
         strata_chunks_count_out(self, below, strata_round_down(below->size, self->unit));
     }
     chunk->chain = 0;
-    *(leaving->last ? &strata_chunk_at(self, leaving->last)->chain : &leaving->first) = number;
-    leaving->last = number;
-    leaving->bytes += chunk->size;
+    *(detached->last ? &strata_chunk_at(self, detached->last)->chain : &detached->first) = number;
+    detached->last = number;
+    detached->bytes += chunk->size;
 }
 
 /* ---- walk and find ---- */

@@ -110,7 +110,7 @@ void strata_chunks_destroy(strata_layer_t *base);
 /* Joins chunks that touch from now on. Does nothing unless all chunks have the same source, which permits that
  * (STRATA_TRAIT_CONTIGUOUS). The vmm source then maps its handles side by side. A cache's create calls it.
  * Fails with E_HOST_MEMORY. */
-strata_status_t strata_chunks_join(strata_chunks_t *self);
+strata_status_t strata_chunks_enable_joining(strata_chunks_t *self);
 
 static inline strata_chunk_t *strata_chunk_at(const strata_chunks_t *self, uint32_t number) {
     return strata_node(&self->nodes, number);
@@ -126,7 +126,7 @@ static inline uint32_t strata_chunks_number_at(strata_chunks_t *self, uint64_t a
 /* Makes a chunk of memory from below, as one free block that is in no index yet. If the chunk is joined to
  * another one, its block is the last block of that one. Returns the chunk's number, or 0, with nothing changed,
  * if the limit of chunks or blocks is reached. */
-uint32_t strata_chunks_publish(strata_chunks_t *self, strata_record_t *below);
+uint32_t strata_chunks_add(strata_chunks_t *self, strata_record_t *below);
 
 /* For runs.c. The first two insert or remove a chunk with its parts. The others update the counts for a part of
  * `size` bytes. */
@@ -208,9 +208,9 @@ typedef struct strata_detached {
 } strata_detached_t;
 
 /* Removes a chunk without a live block from the cache. */
-void strata_chunks_detach(strata_chunks_t *self, uint32_t number, strata_detached_t *leaving);
+void strata_chunks_detach(strata_chunks_t *self, uint32_t number, strata_detached_t *detached);
 /* Gives the chunks to the layer below, in order, with the locks open. Returns their bytes. */
-uint64_t strata_chunks_give_back(strata_chunks_t *self, const strata_detached_t *leaving, strata_call_t *call);
+uint64_t strata_chunks_give_back(strata_chunks_t *self, const strata_detached_t *detached, strata_call_t *call);
 /* Makes the host wait if a stream still uses a chunk that may go otherwise. */
 void strata_chunks_wait_for_users(strata_chunks_t *self, strata_call_t *call);
 /* Returns true if a captured graph may use free memory. No chunk may go back then, even when memory is short. */
@@ -234,7 +234,7 @@ static inline strata_extent_t strata_extent_of(const strata_block_t *block) {
     return (strata_extent_t){.ptr = (uint64_t)(uintptr_t)block->ptr, .size = block->size};
 }
 /* Finds and carves a place. Returns the slot of its block, or 0. */
-static inline uint32_t strata_chunks_take_at(strata_chunks_t *self, const strata_extent_t *place) {
+static inline uint32_t strata_chunks_carve_at(strata_chunks_t *self, const strata_extent_t *place) {
     uint32_t slot = strata_chunks_free_at(self, place);
     return slot ? strata_chunks_carve(self, slot, place) : 0;
 }

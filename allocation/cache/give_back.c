@@ -1,21 +1,21 @@
 /* Returns chunks to the layer below: all that may go, or the largest first. */
 #include "allocation/cache/chunks.h"
 
-uint64_t strata_chunks_give_back(strata_chunks_t *self, const strata_detached_t *leaving, strata_call_t *call) {
-    if (leaving->first == 0) return 0;
-    strata_opened_t opened = strata_call_unlock(call);
-    for (uint32_t number = leaving->first; number; number = strata_chunk_at(self, number)->chain)
+uint64_t strata_chunks_give_back(strata_chunks_t *self, const strata_detached_t *detached, strata_call_t *call) {
+    if (detached->first == 0) return 0;
+    strata_unlocked_t opened = strata_call_unlock(call);
+    for (uint32_t number = detached->first; number; number = strata_chunk_at(self, number)->chain)
         for (uint32_t part = number; part; part = strata_chunk_at(self, part)->part)
             strata_chunk_free(strata_chunk_at(self, part)->below);
     strata_call_lock(call, opened);
-    for (uint32_t number = leaving->first, chain; number; number = chain) {
+    for (uint32_t number = detached->first, chain; number; number = chain) {
         chain = strata_chunk_at(self, number)->chain;
         for (uint32_t part; number; number = part) {
             part = strata_chunk_at(self, number)->part;
-            strata_nodes_give(&self->nodes, number);
+            strata_nodes_release(&self->nodes, number);
         }
     }
-    return leaving->bytes;
+    return detached->bytes;
 }
 
 /* ---- which may go ---- */
@@ -46,13 +46,13 @@ void strata_chunks_wait_for_users(strata_chunks_t *self, strata_call_t *call) {
 
 uint64_t strata_chunks_release(strata_layer_t *base, strata_call_t *call) {
     strata_chunks_t *self = (strata_chunks_t *)base;
-    strata_detached_t leaving = {0};
+    strata_detached_t detached = {0};
     strata_chunks_wait_for_users(self, call);
     for (uint32_t number = self->first, next; number; number = next) {
         next = strata_chunk_at(self, number)->next;
-        if (strata_chunks_may_release(self, strata_chunk_at(self, number))) strata_chunks_detach(self, number, &leaving);
+        if (strata_chunks_may_release(self, strata_chunk_at(self, number))) strata_chunks_detach(self, number, &detached);
     }
-    return strata_chunks_give_back(self, &leaving, call);
+    return strata_chunks_give_back(self, &detached, call);
 }
 
 /* Merges two chains that are sorted largest first. Among equals, those of `a` precede. */
@@ -95,12 +95,12 @@ static uint32_t largest_first(const strata_chunks_t *self) {
 
 uint64_t strata_chunks_trim(strata_layer_t *base, uint64_t keep, strata_call_t *call) {
     strata_chunks_t *self = (strata_chunks_t *)base;
-    strata_detached_t leaving = {0};
+    strata_detached_t detached = {0};
     if (base->type->idle_bytes(base) <= keep) return 0;
     strata_chunks_wait_for_users(self, call);
     for (uint32_t number = largest_first(self), chain; number && base->type->idle_bytes(base) > keep; number = chain) {
         chain = strata_chunk_at(self, number)->chain;
-        strata_chunks_detach(self, number, &leaving);
+        strata_chunks_detach(self, number, &detached);
     }
-    return strata_chunks_give_back(self, &leaving, call);
+    return strata_chunks_give_back(self, &detached, call);
 }

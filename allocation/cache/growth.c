@@ -14,7 +14,7 @@ strata_status_t strata_chunks_request_below(strata_chunks_t *self, uint64_t at, 
     chunk.at = at;
     chunk.alignment = strata_max(alignment, request->alignment);
     self->held += size;
-    strata_opened_t opened = strata_call_unlock(request->call);
+    strata_unlocked_t opened = strata_call_unlock(request->call);
     strata_status_t status = strata_chunk_allocate(&self->base, size, &chunk, below);
     strata_call_lock(request->call, opened);
     self->held -= size;
@@ -22,7 +22,7 @@ strata_status_t strata_chunks_request_below(strata_chunks_t *self, uint64_t at, 
 }
 
 static void give_again(strata_record_t *below, strata_call_t *call) {
-    strata_opened_t opened = strata_call_unlock(call);
+    strata_unlocked_t opened = strata_call_unlock(call);
     strata_chunk_free(below);
     strata_call_lock(call, opened);
 }
@@ -43,6 +43,6 @@ strata_status_t strata_chunks_grow(strata_chunks_t *self, uint64_t size, uint64_
         return strata_fail(STRATA_E_UNSUPPORTED, 0, "%s: the layer below aligns chunks to less than %llu bytes",
                            self->base.type->name, (unsigned long long)alignment);
     }
-    *number = strata_chunks_publish(self, below);
+    *number = strata_chunks_add(self, below);
     return *number ? STRATA_OK : strata_chunks_return_excess(self, below, request->call);
 }

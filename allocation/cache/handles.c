@@ -20,7 +20,7 @@ strata_status_t strata_runs_map(strata_runs_t *self, uint64_t at, uint64_t size,
     strata_record_t *below;
     strata_status_t status = strata_chunks_request_below(self->chunks, at, size, ALIGNMENT, request, &below);
     if (status != STRATA_OK) return status;
-    *slot = strata_runs_publish(self, below);
+    *slot = strata_runs_add(self, below);
     return *slot ? STRATA_OK : strata_chunks_return_excess(self->chunks, below, request->call);
 }
 

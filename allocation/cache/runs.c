@@ -45,7 +45,7 @@ static uint32_t make_bound(strata_runs_t *self, uint64_t address) {
 static bool make_bounds(strata_runs_t *self, uint64_t low, uint64_t high, uint32_t bounds[2]) {
     bounds[0] = make_bound(self, low);
     bounds[1] = bounds[0] ? make_bound(self, high) : 0;
-    if (bounds[0] && !bounds[1]) strata_slab_give(slab_of(self), bounds[0]);
+    if (bounds[0] && !bounds[1]) strata_slab_release(slab_of(self), bounds[0]);
     return bounds[1] != 0;
 }
 
@@ -56,26 +56,26 @@ static void append_part(strata_runs_t *self, uint32_t run, uint32_t part, uint32
 }
 
 /* Joins run `high` to run `low`, which ends where `high` begins. */
-static void join(strata_runs_t *self, uint32_t low, uint32_t high) {
+static void join_runs(strata_runs_t *self, uint32_t low, uint32_t high) {
     strata_chunk_t *into = chunk_at(self, low), *from = chunk_at(self, high);
     uint32_t end = into->last, begin = from->first;
     strata_chunks_unlist(self->chunks, high);
     link_blocks(self, block_at(self, end)->prev, block_at(self, begin)->next);
-    strata_slab_give(slab_of(self), end);
-    strata_slab_give(slab_of(self), begin);
+    strata_slab_release(slab_of(self), end);
+    strata_slab_release(slab_of(self), begin);
     into->last = from->last;
     into->size += from->size;
     append_part(self, low, high, from->last_part);
 }
 
-uint32_t strata_runs_publish(strata_runs_t *self, strata_record_t *below) {
+uint32_t strata_runs_add(strata_runs_t *self, strata_record_t *below) {
     uint64_t size = strata_round_down(below->size, self->chunks->unit);
     uint32_t before = below->ptr ? strata_runs_find(self, below->ptr - 1) : 0, after = strata_runs_find(self, below->ptr + size);
-    uint32_t part = strata_nodes_take(&self->chunks->nodes), slot = 0, bounds[2] = {0};
+    uint32_t part = strata_nodes_acquire(&self->chunks->nodes), slot = 0, bounds[2] = {0};
     if (part) slot = strata_block_list_begin(slab_of(self), STRATA_RUNS_NUMBER, below->ptr, size);
     if (slot == 0 || (!before && !make_bounds(self, below->ptr, below->ptr + size, bounds))) {
-        if (slot) strata_slab_give(slab_of(self), slot);
-        if (part) strata_nodes_give(&self->chunks->nodes, part);
+        if (slot) strata_slab_release(slab_of(self), slot);
+        if (part) strata_nodes_release(&self->chunks->nodes, part);
         return 0;
     }
     strata_run_part_t *made = memset(strata_run_part_at(self, part), 0, self->chunks->nodes.node_size);
@@ -96,7 +96,7 @@ uint32_t strata_runs_publish(strata_runs_t *self, strata_record_t *below) {
         link_blocks(self, slot, bounds[1]);
         strata_chunks_list(self->chunks, part);
     }
-    if (after) join(self, before ? before : part, after);
+    if (after) join_runs(self, before ? before : part, after);
     return slot;
 }
 
@@ -145,12 +145,12 @@ static void drop_first(strata_runs_t *self, uint32_t run, uint32_t block) {
         begin_run(self, run, chunk->part, chunk->first, chunk->last);
         strata_chunks_list(self->chunks, chunk->part);
     } else {
-        strata_slab_give(slab_of(self), chunk->first);
-        strata_slab_give(slab_of(self), chunk->last);
+        strata_slab_release(slab_of(self), chunk->first);
+        strata_slab_release(slab_of(self), chunk->last);
     }
 }
 
-strata_record_t *strata_runs_take(strata_runs_t *self, uint32_t part, uint32_t block, uint32_t near) {
+strata_record_t *strata_runs_remove(strata_runs_t *self, uint32_t part, uint32_t block, uint32_t near) {
     const strata_run_part_t *gone = strata_run_part_at(self, part);
     const strata_extent_t place = {.ptr = gone->at, .size = gone->size, .slot = near};
     strata_record_t *below = gone->chunk.below;
@@ -160,15 +160,15 @@ strata_record_t *strata_runs_take(strata_runs_t *self, uint32_t part, uint32_t b
     if (!block && !free) return NULL;
     if (cuts && !make_bounds(self, gone->at, gone->at + gone->size, bounds)) return NULL;
     if (free && (block = strata_chunks_carve(self->chunks, free, &place)) == 0) {
-        for (int i = 0; cuts && i < 2; i++) strata_slab_give(slab_of(self), bounds[i]);
+        for (int i = 0; cuts && i < 2; i++) strata_slab_release(slab_of(self), bounds[i]);
         return NULL;
     }
     if (run == part) drop_first(self, run, block);
     else split_off(self, run, part, block, bounds);
-    strata_slab_give(slab_of(self), block);
+    strata_slab_release(slab_of(self), block);
     strata_order_remove(&self->parts, part);
     strata_chunks_count_out(self->chunks, below, gone->size);
-    strata_nodes_give(&self->chunks->nodes, part);
+    strata_nodes_release(&self->chunks->nodes, part);
     return below;
 }
 

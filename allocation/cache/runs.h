@@ -63,11 +63,11 @@ static inline uint32_t strata_runs_last_block(const strata_runs_t *self, uint32_
 
 /* Adds memory from below as a part. Its block is free, in no index, and not coalesced. Returns the block's
  * slot, or 0, with nothing changed, if the limit of parts or blocks is reached. */
-uint32_t strata_runs_publish(strata_runs_t *self, strata_record_t *below);
+uint32_t strata_runs_add(strata_runs_t *self, strata_record_t *below);
 /* Removes a part and returns the memory below it. `block` is a block that covers exactly the part and is in no
  * index. If `block` is 0, the part must be idle, and its block is carved out of the free block at or near
  * `near`. Returns NULL, with nothing changed, if the part is not idle or no slot is left. */
-strata_record_t *strata_runs_take(strata_runs_t *self, uint32_t part, uint32_t block, uint32_t near);
+strata_record_t *strata_runs_remove(strata_runs_t *self, uint32_t part, uint32_t block, uint32_t near);
 
 /* ---- handles (handles.c) ---- */
 

@@ -29,7 +29,7 @@ strata_status_t strata_record_adopt(strata_layer_t *self, const strata_request_t
     const ending_t ending = {memory->deleter, memory->context};
     if (memory->size < request->size || (memory->address & (request->alignment - 1)) != 0)
         return strata_fail(STRATA_E_INVALID, 0, "%s: the adopted memory is too small or misaligned", self->type->name);
-    strata_opened_t opened = strata_call_unlock(request->call);
+    strata_unlocked_t opened = strata_call_unlock(request->call);
     strata_domain_t *domain = self->domain;
     strata_status_t status = strata_domain_claim(domain, request, memory->size);
     if (status == STRATA_OK && (status = strata_domain_book(domain, memory->address, memory->size)) != STRATA_OK)
@@ -53,7 +53,7 @@ void strata_layer_free_adopted(strata_layer_t *self, strata_record_t *record, st
     STRATA_REFUSE_NULL_AS(self, "self", );
     STRATA_REFUSE_NULL_AS(record, "record", );
     STRATA_REFUSE_NULL_AS(call, "call", );
-    strata_opened_t opened = strata_call_unlock(call);
+    strata_unlocked_t opened = strata_call_unlock(call);
     give_back(self, record, strata_record_withdraw(self, record));
     strata_call_lock(call, opened);
     strata_record_delete(self, record);
@@ -63,5 +63,5 @@ static void give_back_left(const strata_record_t *record, void *self) { give_bac
 
 void strata_layer_destroy_adopted(strata_layer_t *self) {
     STRATA_REFUSE_NULL_AS(self, "self", );
-    strata_layer_each_left(self, give_back_left, self);
+    strata_layer_each_remaining(self, give_back_left, self);
 }

@@ -10,7 +10,7 @@ uint64_t strata_stack_release(strata_stack_t *stack) {
         strata_call_t call = {.stack = stack};
         bool entered = strata_call_enter(&call, layer);
         released += layer->type->release(layer, &call);
-        strata_call_leave(&call, layer, entered);
+        strata_call_exit(&call, layer, entered);
     }
     return released;
 }
@@ -31,7 +31,7 @@ uint64_t strata_stack_trim(strata_stack_t *stack, uint64_t keep) {
         uint64_t own = tells ? layer->type->idle_bytes(layer) : 0, others = idle - strata_min(idle, own);
         if (layer->type->trim) released += layer->type->trim(layer, keep - strata_min(keep, others), &call);
         else released += layer->type->release(layer, &call);
-        strata_call_leave(&call, layer, entered);
+        strata_call_exit(&call, layer, entered);
     }
     return released;
 }
@@ -39,7 +39,7 @@ uint64_t strata_stack_trim(strata_stack_t *stack, uint64_t keep) {
 void strata_stack_poll(strata_stack_t *stack, strata_pending_t *pending) {
     if (stack->forgotten.orphan) {
         /* Memory of a forgotten stream is pending until that stream's work is done. Afterwards any stream may use it. */
-        strata_stack_take(stack);
+        strata_stack_lock_own(stack);
         strata_handle_t end_event = stack->forgotten.last_event;
         uint64_t at = end_event ? strata_device_event_ready_at(stack->domain->device, end_event) : UINT64_MAX;
         strata_unlock(&stack->lock);
@@ -53,16 +53,16 @@ void strata_stack_poll(strata_stack_t *stack, strata_pending_t *pending) {
         strata_call_t call = {.stack = stack};
         bool entered = strata_call_enter(&call, layer);
         layer->type->poll(layer, &call, pending);
-        strata_call_leave(&call, layer, entered);
+        strata_call_exit(&call, layer, entered);
     }
 }
 
 void strata_stack_notify_by(strata_stack_t *stack, strata_notice_t *notice, strata_call_t *call) {
     STRATA_EACH_OWN_LAYER(stack, layer) {
-        if (!strata_layer_takes(layer->type, notice->kind)) continue;
+        if (!strata_layer_handles_notice(layer->type, notice->kind)) continue;
         bool entered = strata_call_enter(call, layer);
         layer->type->notify(layer, notice, call);
-        strata_call_leave(call, layer, entered);
+        strata_call_exit(call, layer, entered);
     }
 }
 
@@ -72,7 +72,7 @@ void strata_stack_notify(strata_stack_t *stack, strata_notice_t *notice) {
 }
 
 void strata_stack_stream_destroyed(strata_stack_t *stack, strata_stream_t stream) {
-    strata_notice_t notice = {.struct_size = sizeof notice, .kind = STRATA_NOTICE_STREAM_GONE, .stream = stream};
+    strata_notice_t notice = {.struct_size = sizeof notice, .kind = STRATA_NOTICE_STREAM_DESTROYED, .stream = stream};
     strata_stack_notify(stack, &notice);
 }
 
@@ -84,13 +84,13 @@ void strata_record_notify(strata_record_t *record, strata_notice_t *notice, stra
 /* If no layer takes such notices, only the plans are examined. */
 void strata_domain_notify(strata_domain_t *domain, strata_notice_t *notice) {
     strata_group_t *group = NULL;
-    while (!notice->taken && (group = strata_domain_next_group(domain, group)) != NULL) {
+    while (!notice->handled && (group = strata_domain_next_group(domain, group)) != NULL) {
         bool takes = false;
         for (uint32_t i = 1; i <= group->plan->count && !takes; i++)
-            takes = strata_layer_takes(group->plan->nodes[i].type, notice->kind);
+            takes = strata_layer_handles_notice(group->plan->nodes[i].type, notice->kind);
         if (!takes) continue;
         STRATA_DOMAIN_EACH_OF(domain, group, stack)
-            if (!notice->taken) strata_stack_notify(stack, notice);
+            if (!notice->handled) strata_stack_notify(stack, notice);
     }
 }
 
@@ -102,18 +102,18 @@ void strata_stack_notify_capture(strata_stack_t *stack, uint64_t pool, bool begi
 
 bool strata_stack_set_frontier(strata_stack_t *stack, uint64_t count) {
     strata_notice_t notice = {.struct_size = sizeof notice, .kind = STRATA_NOTICE_FRONTIER, .count = count};
-    strata_stack_take(stack);
+    strata_stack_lock_own(stack);
     if (stack->open)
         STRATA_EACH_OWN_LAYER(stack, layer) strata_layer_notify(layer, &notice, NULL);
     strata_unlock(&stack->lock);
-    return notice.taken;
+    return notice.handled;
 }
 
 bool strata_stack_is_done(strata_stack_t *stack) {
-    strata_stack_take(stack);
+    strata_stack_lock_own(stack);
     strata_forgotten_t *forgotten = &stack->forgotten;
     if (forgotten->last_event && strata_device_event_query(stack->domain->device, forgotten->last_event) == STRATA_OK) {
-        strata_events_give(&stack->domain->events, forgotten->last_event);
+        strata_events_release(&stack->domain->events, forgotten->last_event);
         forgotten->last_event = NULL;
     }
     bool passed = strata_forgotten_is_over(forgotten);
@@ -123,7 +123,7 @@ bool strata_stack_is_done(strata_stack_t *stack) {
 
 uint64_t strata_stack_idle_bytes(strata_stack_t *stack) {
     uint64_t bytes = 0;
-    strata_stack_take(stack);
+    strata_stack_lock_own(stack);
     STRATA_EACH_OWN_LAYER(stack, layer)
         if (layer->type->idle_bytes) bytes += layer->type->idle_bytes(layer);
     strata_unlock(&stack->lock);
@@ -140,7 +140,7 @@ bool strata_stack_is_empty(strata_stack_t *stack) {
 }
 
 strata_status_t strata_stack_validate(strata_stack_t *stack) {
-    strata_stack_take(stack);
+    strata_stack_lock_own(stack);
     strata_status_t status = stack->open ? strata_slab_validate(&stack->slab) : STRATA_OK;
     if (stack->open)
         STRATA_EACH_OWN_LAYER(stack, layer)
@@ -150,7 +150,7 @@ strata_status_t strata_stack_validate(strata_stack_t *stack) {
 }
 
 void strata_stack_walk_live(strata_stack_t *stack, strata_walk_fn live, void *context) {
-    strata_stack_take(stack);
+    strata_stack_lock_own(stack);
     for (uint32_t slot = 1; slot < stack->slab.used; slot++) {
         const strata_record_t *record = strata_slab_record(&stack->slab, slot);
         if (record->state == STRATA_RECORD_LIVE) live(record, context);

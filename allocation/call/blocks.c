@@ -34,7 +34,7 @@ typedef struct search {
     const strata_record_t *found;
 } search_t;
 
-static void look(const strata_record_t *record, void *context) {
+static void match_address(const strata_record_t *record, void *context) {
     search_t *search = context;
     if (search->address - record->ptr < record->size) search->found = record;
 }
@@ -49,7 +49,7 @@ static const strata_record_t *record_at(strata_stack_t *stack, uint64_t address)
         has_cache = has_cache || layer->type->walk;
         routed = routed || layer->type->role == STRATA_ROUTER;
         if (STRATA_LAYER_HAS(layer->type, find)) search.found = layer->type->find(layer, address);
-        else if (layer->type->walk) layer->type->walk(layer, look, &search);
+        else if (layer->type->walk) layer->type->walk(layer, match_address, &search);
     }
     /* A block that a decorator wraps is represented by the decorator's own record. */
     const strata_record_t *held = search.found && search.found->state == STRATA_RECORD_CHUNK ? search.found : NULL;
@@ -58,7 +58,7 @@ static const strata_record_t *record_at(strata_stack_t *stack, uint64_t address)
     bool others = held || stack->is_shared || !has_cache || routed;
     for (uint32_t slot = 1; slot < stack->slab.used && !search.found && others; slot++) {
         const strata_record_t *record = strata_slab_record(&stack->slab, slot);
-        if (is_of_a_source(record)) look(record, &search);
+        if (is_of_a_source(record)) match_address(record, &search);
     }
     return search.found ? search.found : held;
 }
@@ -78,7 +78,7 @@ static void lock_all(strata_domain_t *domain, strata_lock_rank_t rank) {
         if (stack->lock.rank == rank) numbers[stack->number / 64] |= 1ull << stack->number % 64;
     for (uint32_t word = 0; word < STRATA_STACKS / 64; word++)
         for (uint64_t left = numbers[word]; left; left &= left - 1)
-            strata_stack_take(strata_stack_of((uint16_t)(word * 64 + (uint32_t)__builtin_ctzll(left))));
+            strata_stack_lock_own(strata_stack_of((uint16_t)(word * 64 + (uint32_t)__builtin_ctzll(left))));
 }
 
 void strata_domain_lock_stacks(strata_domain_t *domain) {

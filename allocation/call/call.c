@@ -7,18 +7,18 @@
 #include "platform/arguments.h"
 #include "platform/ranges/ranges.h"
 
-strata_opened_t strata_call_unlock(strata_call_t *call) {
-    strata_opened_t opened = {{call->held[0], call->held[1]}};
+strata_unlocked_t strata_call_unlock(strata_call_t *call) {
+    strata_unlocked_t opened = {{call->held[0], call->held[1]}};
     call->held[0] = call->held[1] = NULL;
     if (opened.held[1]) strata_unlock(&opened.held[1]->lock);
     if (opened.held[0]) strata_unlock(&opened.held[0]->lock);
     return opened;
 }
 
-void strata_call_lock(strata_call_t *call, strata_opened_t opened) {
+void strata_call_lock(strata_call_t *call, strata_unlocked_t opened) {
     for (int i = 0; i < 2; i++) {
         if (!opened.held[i]) continue;
-        strata_stack_take(opened.held[i]);
+        strata_stack_lock_own(opened.held[i]);
         call->held[i] = opened.held[i];
     }
 }
@@ -33,12 +33,12 @@ bool strata_call_enter(strata_call_t *call, const strata_layer_t *layer) {
     strata_stack_t *stack = layer->stack;
     int level = strata_call_level(call, stack);
     if (!layer->type->guarded || call->held[level] == stack) return false;
-    strata_stack_take(stack);
+    strata_stack_lock_own(stack);
     call->held[level] = stack;
     return true;
 }
 
-void strata_call_leave(strata_call_t *call, const strata_layer_t *layer, bool entered) {
+void strata_call_exit(strata_call_t *call, const strata_layer_t *layer, bool entered) {
     if (!entered) return;
     call->held[strata_call_level(call, layer->stack)] = NULL;
     strata_unlock(&layer->stack->lock);
@@ -49,18 +49,18 @@ static void change_inside(strata_call_t *call, strata_stack_t *home, uint32_t by
     call->stack->holds.calls += by;
     if (home == call->stack || !home->of_thread) return;
     bool held = strata_call_holds(call, home);
-    if (!held) strata_stack_take(home);
+    if (!held) strata_stack_lock_own(home);
     home->holds.calls += by;
     if (!held) strata_unlock(&home->lock);
 }
 
-strata_stack_t *strata_call_stay(strata_call_t *call, const strata_record_t *record) {
+strata_stack_t *strata_call_pin_home(strata_call_t *call, const strata_record_t *record) {
     strata_stack_t *home = strata_stack_of(record->home);
     change_inside(call, home, 1);
     return home;
 }
 
-void strata_call_stayed(strata_call_t *call, strata_stack_t *home) { change_inside(call, home, UINT32_MAX); }
+void strata_call_unpin_home(strata_call_t *call, strata_stack_t *home) { change_inside(call, home, UINT32_MAX); }
 
 void strata_call_wait(strata_call_t *call, strata_stack_t *stack, strata_condition_t *condition, uint64_t timeout_ns) {
     int own = strata_call_level(call, stack);
@@ -74,7 +74,7 @@ void strata_call_wait(strata_call_t *call, strata_stack_t *stack, strata_conditi
     strata_unlock(&other->lock);
     strata_condition_wait(condition, &stack->lock, timeout_ns);
     call->held[1 - own] = other;
-    strata_opened_t opened = {{call->held[0], call->held[1]}};
+    strata_unlocked_t opened = {{call->held[0], call->held[1]}};
     strata_unlock(&stack->lock);
     call->held[0] = call->held[1] = NULL;
     strata_call_lock(call, opened);
@@ -84,7 +84,7 @@ strata_status_t strata_layer_allocate(strata_layer_t *layer, const strata_reques
     bool entered = strata_call_enter(request->call, layer);
     strata_status_t status = layer->type->allocate(layer, request, record);
     if (status == STRATA_OK) strata_record_push(*record, layer);
-    strata_call_leave(request->call, layer, entered);
+    strata_call_exit(request->call, layer, entered);
     return status;
 }
 
@@ -92,7 +92,7 @@ strata_status_t strata_layer_allocate(strata_layer_t *layer, const strata_reques
 static void set_state(const strata_call_t *call, strata_record_t *record, strata_record_state_t state) {
     strata_stack_t *home = strata_stack_of(record->home);
     bool held = strata_call_holds(call, home);
-    if (!held) strata_stack_take(home);
+    if (!held) strata_stack_lock_own(home);
     record->state = (uint8_t)state;
     if (!held) strata_unlock(&home->lock);
 }
@@ -104,9 +104,9 @@ static void undo(strata_call_t *call, strata_record_t *record) {
      * stream next, with no ordering after that fill. If the end of the fill cannot be observed, no memory of
      * the stack may be reused. The host fills memory that has no owner stream. */
     if (call->stack->forgotten.orphan) {
-        strata_opened_t opened = strata_call_unlock(call);
+        strata_unlocked_t opened = strata_call_unlock(call);
         if (!strata_domain_wait_for(call->stack->domain, call->stream)) {
-            strata_stack_take(call->stack);
+            strata_stack_lock_own(call->stack);
             call->stack->forgotten.borrower_unknown = true;
             strata_unlock(&call->stack->lock);
         }
@@ -122,7 +122,7 @@ void strata_below_free(strata_record_t *record, strata_call_t *call) {
     if (record->state == STRATA_RECORD_LIVE) undo(call, record);
     bool entered = strata_call_enter(call, layer);
     layer->type->free(layer, record, call);
-    strata_call_leave(call, layer, entered);
+    strata_call_exit(call, layer, entered);
 }
 
 void strata_below_undo(strata_record_t *record, strata_call_t *call) {
@@ -162,7 +162,7 @@ void strata_chunk_free(strata_record_t *chunk) {
 
 strata_record_t *strata_record_new(strata_layer_t *self, const strata_request_t *request, uint64_t ptr, uint64_t size) {
     strata_slab_t *slab = &self->stack->slab;
-    uint32_t slot = strata_slab_take(slab);
+    uint32_t slot = strata_slab_acquire(slab);
     if (slot == 0) {
         strata_fail(STRATA_E_LIMIT, 0, "too many blocks: this stack has %u, the maximum; free some, or use more streams or pools",
                     slab->capacity);
@@ -183,22 +183,22 @@ strata_record_t *strata_record_new(strata_layer_t *self, const strata_request_t 
 }
 
 void strata_record_delete(strata_layer_t *self, strata_record_t *record) {
-    strata_slab_give(&self->stack->slab, strata_slab_slot(&self->stack->slab, record));
+    strata_slab_release(&self->stack->slab, strata_slab_slot(&self->stack->slab, record));
 }
 
 uint64_t strata_record_withdraw(strata_layer_t *self, strata_record_t *record) {
-    strata_stack_take(self->stack);
+    strata_stack_lock_own(self->stack);
     uint64_t size = record->size;
     record->size = 0;
     strata_unlock(&self->stack->lock);
     return size;
 }
 
-void strata_layer_wants_allocate(strata_layer_t *self, bool wants) {
+void strata_layer_enable_allocate(strata_layer_t *self, bool enabled) {
     STRATA_REFUSE_NULL_AS(self, "self", );
     if (self->stack->magazine_use.occupied) strata_stack_flush_magazines(self->stack);
     uint16_t *bits = &self->stack->attention_allocate;
-    *bits = (uint16_t)(wants ? *bits | self->attention : *bits & ~self->attention);
+    *bits = (uint16_t)(enabled ? *bits | self->attention : *bits & ~self->attention);
 }
 
 void strata_route_text(const strata_stack_t *stack, uint64_t call, char *text, size_t capacity) {

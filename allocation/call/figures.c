@@ -17,7 +17,7 @@ uint32_t strata_own_figure_rows(const strata_layer_type_t *type, strata_own_figu
 uint32_t strata_own_figures(strata_layer_t *layer, strata_own_figure_t rows[STRATA_OWN_FIGURES]) {
     const strata_layer_type_t *type = layer->type;
     uint32_t count = strata_own_figure_rows(type, rows), at = 0;
-    strata_stack_take(layer->stack);
+    strata_stack_lock_own(layer->stack);
     strata_layer_notify(layer, &(strata_notice_t){.struct_size = sizeof(strata_notice_t), .kind = STRATA_NOTICE_FIGURES}, NULL);
     /* Layers that are not guarded change their words at any time. */
     for (const strata_stat_row_t *row = type->stats; row && row->name && at < count; row++, at++)

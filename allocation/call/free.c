@@ -31,18 +31,18 @@ static strata_record_t *checked(strata_stack_t *home, strata_t facade, strata_re
 
 /* A stack's lock is taken before a shared stack's. */
 static void lock_in_order(strata_call_t *call, strata_stack_t *serving_stack) {
-    strata_stack_take(serving_stack);
+    strata_stack_lock_own(serving_stack);
     call->held[strata_call_level(call, serving_stack)] = serving_stack;
     strata_stack_t *shared = atomic_load(&serving_stack->home);
     if (shared == serving_stack) return;
-    strata_stack_take(shared);
+    strata_stack_lock_own(shared);
     call->held[strata_call_level(call, shared)] = shared;
 }
 
 strata_status_t strata_record_find(strata_t facade, strata_ref_t ref, strata_call_t *call, strata_record_t **out) {
     strata_stack_t *home = strata_stack_of(strata_ref_home(ref));
     if (!home) return stale(ref, "it was never allocated");
-    strata_stack_take(home);
+    strata_stack_lock_own(home);
     strata_record_t *record = checked(home, facade, ref);
     if (!record) {
         strata_unlock(&home->lock);
@@ -59,7 +59,7 @@ strata_status_t strata_record_find(strata_t facade, strata_ref_t ref, strata_cal
     lock_in_order(call, serving_stack);
     /* The record may have been freed while no lock was held. */
     bool held = strata_call_holds(call, home);
-    if (!held) strata_stack_take(home);
+    if (!held) strata_stack_lock_own(home);
     *out = checked(home, facade, ref);
     if (!held) strata_unlock(&home->lock);
     if (*out) return STRATA_OK;
@@ -98,7 +98,7 @@ static strata_status_t note(strata_layer_t *layer, strata_record_t *record, stra
     if (!layer) return fail_unhandled();
     bool entered = strata_call_enter(call, layer);
     strata_status_t status = layer->type->record_stream(layer, record, stream, call);
-    strata_call_leave(call, layer, entered);
+    strata_call_exit(call, layer, entered);
     return status;
 }
 
@@ -107,7 +107,7 @@ static strata_status_t erase(strata_layer_t *layer, strata_record_t *record, str
     if (!layer->type->erase_stream) return strata_fail(STRATA_E_UNSUPPORTED, 0, "%s cannot undo a borrow", layer->type->name);
     bool entered = strata_call_enter(call, layer);
     strata_status_t status = layer->type->erase_stream(layer, record, stream, call);
-    strata_call_leave(call, layer, entered);
+    strata_call_exit(call, layer, entered);
     return status;
 }
 
@@ -131,20 +131,20 @@ strata_status_t strata_below_erase_stream(strata_layer_t *self, strata_record_t 
 
 strata_status_t strata_record_borrow(strata_call_t *call, strata_record_t *record, strata_stream_t stream) {
     if (record->size == 0) return STRATA_OK;
-    strata_stack_t *home = strata_call_stay(call, record);
+    strata_stack_t *home = strata_call_pin_home(call, record);
     strata_domain_note_borrower(call->stack, stream);
     strata_layer_t *layer = borrow_layer(call->stack, record->route, &record);
     strata_status_t status = note(layer, record, stream, call);
-    strata_call_stayed(call, home);
+    strata_call_unpin_home(call, home);
     return status;
 }
 
 strata_status_t strata_record_unborrow(strata_call_t *call, strata_record_t *record, strata_stream_t stream) {
     if (record->size == 0) return STRATA_OK;
-    strata_stack_t *home = strata_call_stay(call, record);
+    strata_stack_t *home = strata_call_pin_home(call, record);
     strata_layer_t *layer = borrow_layer(call->stack, record->route, &record);
     strata_status_t status = erase(layer, record, stream, call);
-    strata_call_stayed(call, home);
+    strata_call_unpin_home(call, home);
     return status;
 }
 
@@ -152,12 +152,12 @@ strata_status_t strata_record_unborrow(strata_call_t *call, strata_record_t *rec
 
 /* Ends the ref, which is stale from here on: a second free finds another generation. Afterwards this call
  * alone owns the record, and the stack is not destroyed before leave(), whatever it holds. */
-static void enter(strata_call_t *call, strata_record_t *record) {
+static void begin_free(strata_call_t *call, strata_record_t *record) {
     strata_stack_t *serving_stack = call->stack, *home = strata_stack_of(record->home);
     strata_stack_unbook(serving_stack, record);
     serving_stack->uncached.bytes -= strata_record_reserved(record);
     bool held = strata_call_holds(call, home);
-    if (!held) strata_stack_take(home);
+    if (!held) strata_stack_lock_own(home);
     record->generation++;
     record->state = STRATA_RECORD_DEFERRED;
     if (!held) strata_unlock(&home->lock);
@@ -165,7 +165,7 @@ static void enter(strata_call_t *call, strata_record_t *record) {
 }
 
 /* A thread that waits for memory may do so in another stack. */
-static void leave(strata_stack_t *serving_stack) {
+static void end_free(strata_stack_t *serving_stack) {
     strata_domain_t *domain = serving_stack->domain;
     strata_stack_lock(serving_stack);
     bool waited_for = serving_stack->attention_free & STRATA_ATTENTION_WAITER;
@@ -176,10 +176,10 @@ static void leave(strata_stack_t *serving_stack) {
 
 /* Releases the lock, which is held. If not all users are known to be done or noted, the block is
  * quarantined. It is then never reused, and is returned when the stack ends. */
-static void go_back(strata_call_t *call, strata_record_t *record, bool known) {
+static void return_block(strata_call_t *call, strata_record_t *record, bool known) {
     strata_stack_t *serving_stack = call->stack;
     if (record->route == 0) {
-        strata_slab_give(&serving_stack->slab, strata_slab_slot(&serving_stack->slab, record));
+        strata_slab_release(&serving_stack->slab, strata_slab_slot(&serving_stack->slab, record));
         (void)strata_call_unlock(call);
         return;
     }
@@ -197,9 +197,9 @@ static void finish(strata_call_t *call, strata_record_t *record, strata_sent_mar
         call->stack->holds.sent_blocks++;
         (void)strata_call_unlock(call);
     } else {
-        go_back(call, record, known);
+        return_block(call, record, known);
     }
-    leave(call->stack);
+    end_free(call->stack);
     if (mark.number) (void)strata_sent_poll(domain);
 }
 
@@ -209,18 +209,18 @@ void strata_record_return(strata_record_t *record, bool known) {
     record->attention &= (uint16_t)~STRATA_ATTENTION_NOTES;
     call.stack->holds.sent_blocks--;
     call.stack->holds.calls++;
-    go_back(&call, record, known);
-    leave(call.stack);
+    return_block(&call, record, known);
+    end_free(call.stack);
 }
 
 void strata_record_free(strata_call_t *call, strata_record_t *record) {
     bool known = !strata_record_has_unknown_use(call, record);
     strata_sent_mark_t mark = strata_sent_mark(call, record);
-    if (strata_record_give_up(call, record)) {
+    if (strata_record_drop_owner(call, record)) {
         (void)strata_call_unlock(call);
         return;
     }
-    enter(call, record);
+    begin_free(call, record);
     finish(call, record, mark, known);
 }
 
@@ -229,11 +229,11 @@ void strata_record_free(strata_call_t *call, strata_record_t *record) {
 void strata_record_quarantine(strata_call_t *call, strata_record_t *record) {
     if (strata_record_is_shared(call, record)) strata_record_note_unknown_use(call, record);
     strata_sent_mark_t mark = strata_sent_mark(call, record);
-    if (strata_record_give_up(call, record)) {
+    if (strata_record_drop_owner(call, record)) {
         (void)strata_call_unlock(call);
         return;
     }
-    enter(call, record);
+    begin_free(call, record);
     finish(call, record, mark, false);
 }
 
@@ -242,7 +242,7 @@ void strata_record_quarantine(strata_call_t *call, strata_record_t *record) {
 static bool note_last_use(strata_call_t *call, strata_record_t *record, strata_stream_t stream) {
     strata_status_t status = strata_record_borrow(call, record, stream);
     if (status == STRATA_OK || status == STRATA_E_UNSUPPORTED) return true;
-    strata_opened_t opened = strata_call_unlock(call);
+    strata_unlocked_t opened = strata_call_unlock(call);
     bool done = strata_domain_wait_for(call->stack->domain, stream);
     strata_call_lock(call, opened);
     return done;
@@ -257,8 +257,8 @@ void strata_record_free_on(strata_call_t *call, strata_record_t *record, strata_
     }
     bool known = !strata_record_has_unknown_use(call, record);
     strata_sent_mark_t mark = strata_sent_mark(call, record);
-    (void)strata_record_give_up(call, record);
-    enter(call, record);
+    (void)strata_record_drop_owner(call, record);
+    begin_free(call, record);
     known = note_last_use(call, record, stream) && known;
     finish(call, record, mark, known);
 }

@@ -59,7 +59,7 @@ static strata_status_t give_back(strata_layer_t *self, uint64_t address) {
 
 /* Returns memory that could not be booked. If the device refuses it, the memory is quarantined. The
  * earlier reason stays. */
-static strata_status_t give_unbooked(strata_layer_t *self, strata_address_t got, size_t size) {
+static strata_status_t return_unbooked(strata_layer_t *self, strata_address_t got, size_t size) {
     strata_error_t reason = *strata_last_error();
     if (give_back(self, got) == STRATA_OK) {
         strata_domain_unclaim(self->domain, size);
@@ -70,8 +70,8 @@ static strata_status_t give_unbooked(strata_layer_t *self, strata_address_t got,
     return strata_fail_again(&reason);
 }
 
-strata_status_t strata_layer_get_memory(strata_layer_t *self, const strata_request_t *request, size_t size, size_t alignment,
-                                        uint64_t *address) {
+strata_status_t strata_layer_allocate_memory(strata_layer_t *self, const strata_request_t *request, size_t size, size_t alignment,
+                                             uint64_t *address) {
     STRATA_REFUSE_NULL(self);
     STRATA_REFUSE_NULL(request);
     STRATA_REFUSE_NULL(address);
@@ -89,12 +89,12 @@ strata_status_t strata_layer_get_memory(strata_layer_t *self, const strata_reque
         return status;
     }
     status = strata_domain_book(domain, got, size);
-    if (status != STRATA_OK) return give_unbooked(self, got, size);
+    if (status != STRATA_OK) return return_unbooked(self, got, size);
     *address = got;
     return STRATA_OK;
 }
 
-strata_status_t strata_layer_give_memory(strata_layer_t *self, uint64_t address, size_t size) {
+strata_status_t strata_layer_free_memory(strata_layer_t *self, uint64_t address, size_t size) {
     STRATA_REFUSE_NULL(self);
     strata_domain_uncover(self->domain, address, size);
     strata_status_t status = give_back(self, address);
@@ -111,7 +111,7 @@ static bool made_by(const strata_record_t *record, const strata_layer_t *layer) 
     return route == layer->number || route == 0;
 }
 
-void strata_layer_each_left(strata_layer_t *self, strata_walk_fn each, void *context) {
+void strata_layer_each_remaining(strata_layer_t *self, strata_walk_fn each, void *context) {
     STRATA_REFUSE_NULL_AS(self, "self", );
     STRATA_REFUSE_NULL_AS(each, "record", );
     strata_slab_t *slab = &self->stack->slab;
@@ -170,12 +170,12 @@ strata_status_t strata_layer_fill(strata_layer_t *self, uint64_t address, uint8_
     return strata_domain_fill(self->domain, address, byte, size, stream);
 }
 
-strata_status_t strata_layer_take_event(strata_layer_t *self, strata_event_t *event) {
+strata_status_t strata_layer_acquire_event(strata_layer_t *self, strata_event_t *event) {
     STRATA_REFUSE_NULL(self);
     STRATA_REFUSE_NULL(event);
     strata_events_t *events = &self->domain->events;
     strata_handle_t taken;
-    while ((taken = strata_events_take(events)) == NULL) {
+    while ((taken = strata_events_acquire(events)) == NULL) {
         strata_status_t status = strata_events_ensure(events, 1);
         if (status != STRATA_OK) return status;
     }
@@ -183,10 +183,10 @@ strata_status_t strata_layer_take_event(strata_layer_t *self, strata_event_t *ev
     return STRATA_OK;
 }
 
-void strata_layer_give_event(strata_layer_t *self, strata_event_t event) {
+void strata_layer_release_event(strata_layer_t *self, strata_event_t event) {
     STRATA_REFUSE_NULL_AS(self, "self", );
     STRATA_REFUSE_NULL_AS(event, "event", );
-    strata_events_give(&self->domain->events, event);
+    strata_events_release(&self->domain->events, event);
 }
 
 strata_status_t strata_layer_record_event(strata_layer_t *self, strata_event_t event, strata_stream_t stream) {

@@ -28,7 +28,7 @@ static void copy_row(strata_stack_t *stack, strata_layer_t *layer, const strata_
 static strata_status_t copy_rows(strata_domain_t *domain, strata_rows_t *rows) {
     *rows = (strata_rows_t){.room = 0};
     STRATA_DOMAIN_EACH(domain, stack) {
-        strata_stack_take(stack);
+        strata_stack_lock_own(stack);
         rows->room += stack->slab.used;
         strata_unlock(&stack->lock);
     }

@@ -14,7 +14,7 @@ typedef struct serving {
     bool booked; /* the record is booked already */
 } serving_t;
 
-static strata_status_t down(serving_t *serving, uint32_t extra_flags) {
+static strata_status_t allocate_at_top(serving_t *serving, uint32_t extra_flags) {
     strata_layer_t *top = serving->stack->top;
     strata_call_t call = {.stack = serving->stack, .stream = serving->request->stream};
     strata_request_t request = *serving->request;
@@ -28,7 +28,7 @@ static strata_status_t down(serving_t *serving, uint32_t extra_flags) {
  * the block is returned as if it had never been served. */
 static strata_status_t borrow_served(strata_stack_t *serving_stack, strata_record_t *record, strata_stream_t stream) {
     strata_call_t call = {.stack = serving_stack, .stream = stream, .purpose = STRATA_FOR_FIRST_USE};
-    strata_stack_take(serving_stack);
+    strata_stack_lock_own(serving_stack);
     call.held[0] = serving_stack;
     /* An earlier borrower whose completion cannot be observed may still use this block. */
     strata_status_t status = serving_stack->forgotten.borrower_unknown ? STRATA_E_DEVICE
@@ -67,13 +67,13 @@ static bool serve_from_orphans(serving_t *serving) {
         strata_pending_t pending = {.ready_at = UINT64_MAX};
         serving_t theirs = {.stack = stack, .request = serving->request};
         strata_stack_poll(stack, &pending);
-        if (down(&theirs, STRATA_NO_GROW) != STRATA_OK) continue;
+        if (allocate_at_top(&theirs, STRATA_NO_GROW) != STRATA_OK) continue;
         if (borrow_served(stack, theirs.record, serving->request->stream) != STRATA_OK) continue;
         /* It is booked during the visit: after its last block is served the stack may hold nothing, and end. */
         book(theirs.record);
         serving->record = theirs.record;
         serving->booked = true;
-        strata_domain_leave_stack(domain, stack);
+        strata_domain_end_walk(domain, stack);
         return true;
     }
     (void)strata_fail_again(&reason);
@@ -94,11 +94,11 @@ static bool serve_from_pools(serving_t *serving) {
         bool lends = stack->group->lends && !stack->group->graph && !strata_group_is_paused(stack->group) &&
                      stack->group->plan->alignment >= serving->request->alignment;
         serving_t theirs = {.stack = stack, .request = serving->request};
-        if (!lends || !same || down(&theirs, STRATA_NO_GROW | STRATA_NO_RETRY) != STRATA_OK) continue;
+        if (!lends || !same || allocate_at_top(&theirs, STRATA_NO_GROW | STRATA_NO_RETRY) != STRATA_OK) continue;
         book(theirs.record);
         serving->record = theirs.record;
         serving->booked = true;
-        strata_domain_leave_stack(own->domain, stack);
+        strata_domain_end_walk(own->domain, stack);
         return true;
     }
     (void)strata_fail_again(&reason);
@@ -130,7 +130,7 @@ strata_status_t strata_stack_serve(strata_stack_t *stack, const strata_request_t
         whole.outcome = &own;
         request = &whole;
     }
-    strata_outcome_begin(request->outcome, atomic_load(&stack->domain->given_bytes));
+    strata_outcome_begin(request->outcome, atomic_load(&stack->domain->returned_bytes));
     serving_t serving = {.stack = stack, .request = request};
     uint64_t reserved = strata_domain_reserved(stack->domain);
     strata_status_t status = strata_group_refuse_paused(stack->group);
@@ -140,13 +140,13 @@ strata_status_t strata_stack_serve(strata_stack_t *stack, const strata_request_t
     status = stack->hit ? STRATA_OK : strata_graphs_refuse_unannounced(stack, request->stream);
     /* Memory of forgotten streams is reused before the stack grows. */
     bool orphans = status == STRATA_OK && strata_domain_has_orphans(stack->domain);
-    if (status == STRATA_OK) status = down(&serving, orphans ? STRATA_NO_GROW | STRATA_NO_RETRY : 0);
+    if (status == STRATA_OK) status = allocate_at_top(&serving, orphans ? STRATA_NO_GROW | STRATA_NO_RETRY : 0);
     if (orphans && status == STRATA_E_NO_MEMORY) {
         if (serve_from_orphans(&serving)) {
             status = STRATA_OK;
         } else {
             strata_domain_sweep_orphans(stack->domain);
-            status = down(&serving, 0);
+            status = allocate_at_top(&serving, 0);
         }
     }
     /* The memory that the recovery waited for may be in a forgotten stream's stack. */
@@ -170,7 +170,7 @@ strata_status_t strata_stack_serve(strata_stack_t *stack, const strata_request_t
 
 strata_status_t strata_stack_serve_nothing(strata_stack_t *stack, strata_record_t **out) {
     strata_stack_lock(stack);
-    uint32_t slot = strata_slab_take(&stack->slab);
+    uint32_t slot = strata_slab_acquire(&stack->slab);
     if (slot == 0) {
         strata_stack_unlock(stack);
         return strata_fail(STRATA_E_LIMIT, 0,

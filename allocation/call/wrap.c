@@ -12,7 +12,7 @@ strata_layer_t *strata_record_maker(const strata_stack_t *serving_stack, const s
  * it is the shared stack, whose lock is taken after ours. */
 static void set_state(const strata_layer_t *self, strata_record_t *record, strata_record_state_t state) {
     strata_stack_t *home = strata_stack_of(record->home);
-    if (home != self->stack) strata_stack_take(home);
+    if (home != self->stack) strata_stack_lock_own(home);
     record->state = (uint8_t)state;
     if (home != self->stack) strata_unlock(&home->lock);
 }
@@ -21,20 +21,20 @@ strata_record_t *strata_record_wrap(strata_layer_t *self, const strata_request_t
                                     uint64_t size) {
     strata_record_t *record = strata_record_new(self, request, ptr, size);
     if (!record) return NULL;
-    record->held_slot = strata_slab_slot(&strata_stack_of(inner->home)->slab, inner);
-    record->held_home = inner->home;
+    record->wrapped_slot = strata_slab_slot(&strata_stack_of(inner->home)->slab, inner);
+    record->wrapped_home = inner->home;
     set_state(self, inner, STRATA_RECORD_CHUNK);
     return record;
 }
 
-strata_record_t *strata_record_held(const strata_record_t *record) {
-    return strata_slab_record(&strata_stack_of((uint16_t)record->held_home)->slab, record->held_slot);
+strata_record_t *strata_record_wrapped(const strata_record_t *record) {
+    return strata_slab_record(&strata_stack_of((uint16_t)record->wrapped_home)->slab, record->wrapped_slot);
 }
 
 /* Decorators make records only by wrapping. */
 strata_record_t *strata_record_inner(const strata_record_t *record) {
     const strata_layer_t *maker = strata_record_maker(strata_stack_of(record->stack), record);
-    return maker && maker->type->role == STRATA_DECORATOR ? strata_record_held(record) : NULL;
+    return maker && maker->type->role == STRATA_DECORATOR ? strata_record_wrapped(record) : NULL;
 }
 
 uint64_t strata_record_reserved(const strata_record_t *record) {
@@ -45,7 +45,7 @@ uint64_t strata_record_reserved(const strata_record_t *record) {
 }
 
 strata_record_t *strata_record_unwrap(strata_layer_t *self, strata_record_t *record) {
-    strata_record_t *inner = strata_record_held(record);
+    strata_record_t *inner = strata_record_wrapped(record);
     strata_record_delete(self, record);
     set_state(self, inner, STRATA_RECORD_DEFERRED);
     return inner;
@@ -63,7 +63,7 @@ bool strata_record_is_borrowed(const strata_record_t *record) {
 
 bool strata_record_borrowed_below(const strata_record_t *record) {
     STRATA_REFUSE_NULL_AS(record, "record", false);
-    strata_record_t *inner = strata_record_held(record);
+    strata_record_t *inner = strata_record_wrapped(record);
     while (inner && !strata_record_is_borrowed(inner)) inner = strata_record_inner(inner);
     return inner != NULL;
 }

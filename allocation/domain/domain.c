@@ -25,7 +25,7 @@ void strata_domain_note_unreported(strata_domain_t *domain) {
 /* ---- the list of stacks ---- */
 
 /* Moves a walk from one stack to the next. The domain's lock is held. */
-static strata_stack_t *go_on(strata_stack_t *previous, strata_stack_t *found) {
+static strata_stack_t *advance_walk(strata_stack_t *previous, strata_stack_t *found) {
     if (previous) previous->links.visitors--;
     if (found) found->links.visitors++;
     return found;
@@ -33,21 +33,21 @@ static strata_stack_t *go_on(strata_stack_t *previous, strata_stack_t *found) {
 
 strata_stack_t *strata_domain_next_stack(strata_domain_t *domain, strata_stack_t *previous) {
     strata_lock(&domain->lock);
-    strata_stack_t *found = go_on(previous, strata_stack_list_next(domain, previous));
+    strata_stack_t *found = advance_walk(previous, strata_stack_list_next(domain, previous));
     strata_unlock(&domain->lock);
     return found;
 }
 
 strata_stack_t *strata_domain_next_of_group(strata_domain_t *domain, const strata_group_t *group, strata_stack_t *previous) {
     strata_lock(&domain->lock);
-    strata_stack_t *found = go_on(previous, strata_stack_list_next_of_group(domain, group, previous));
+    strata_stack_t *found = advance_walk(previous, strata_stack_list_next_of_group(domain, group, previous));
     strata_unlock(&domain->lock);
     return found;
 }
 
 strata_stack_t *strata_domain_next_orphan(strata_domain_t *domain, strata_stack_t *previous) {
     strata_lock(&domain->lock);
-    strata_stack_t *found = go_on(previous, strata_stack_list_next_orphan(domain, previous));
+    strata_stack_t *found = advance_walk(previous, strata_stack_list_next_orphan(domain, previous));
     strata_unlock(&domain->lock);
     return found;
 }
@@ -59,7 +59,7 @@ bool strata_domain_has_orphans(strata_domain_t *domain) {
     return has;
 }
 
-void strata_domain_leave_stack(strata_domain_t *domain, strata_stack_t *stack) {
+void strata_domain_end_walk(strata_domain_t *domain, strata_stack_t *stack) {
     strata_lock(&domain->lock);
     stack->links.visitors--;
     strata_unlock(&domain->lock);
@@ -67,7 +67,7 @@ void strata_domain_leave_stack(strata_domain_t *domain, strata_stack_t *stack) {
 
 void strata_domain_unlist(strata_domain_t *domain, strata_stack_t *stack) {
     strata_stack_list_remove(domain, stack);
-    strata_peaks_leave(&domain->peaks, stack);
+    strata_peaks_remove(&domain->peaks, stack);
     strata_stack_add_figures(stack, &stack->group->ended);
     stack->group->ended.peak_reserved_bytes += stack->uncached.peak_bytes;
 }
@@ -138,7 +138,7 @@ void strata_domain_discount(strata_domain_t *domain, uint64_t bytes) {
 
 void strata_domain_unbook(strata_domain_t *domain, uint64_t bytes) {
     strata_domain_discount(domain, bytes);
-    atomic_fetch_add(&domain->given_bytes, bytes);
+    atomic_fetch_add(&domain->returned_bytes, bytes);
 }
 
 strata_stack_t *strata_domain_thread_shared(strata_group_t *group, uint64_t thread) {

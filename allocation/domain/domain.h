@@ -89,7 +89,7 @@ struct strata_domain {
     strata_peaks_t peaks; /* of the live bytes in all stacks */
     _Atomic uint64_t peak_needed; /* highest sum of requested bytes at a growth that might have waited */
     /* bytes returned to the device so far; memory of a driver's pool counts when the pool is trimmed */
-    _Atomic uint64_t given_bytes;
+    _Atomic uint64_t returned_bytes;
 
     _Atomic uint64_t count; /* the last count that strata_next_count() or a free with a count used */
     _Atomic(strata_stream_t) default_stream; /* the meaning of NULL; NULL is the legacy stream. Changed at most once */
@@ -109,7 +109,7 @@ struct strata_domain {
     uint32_t stack_count, stack_capacity;
     uint64_t stacks_made;
     uint64_t exits_seen; /* the number of thread exits when no exited thread had a stack left */
-    uint64_t looked; /* stacks that look-ups and walks have examined */
+    uint64_t examined; /* stacks that look-ups and walks have examined */
     uint32_t orphans; /* stacks of forgotten streams that still hold memory */
     strata_stack_t *first_orphan, *last_orphan; /* in creation order */
     strata_stack_t *next_swept; /* the orphan at which the next partial sweep begins; NULL means the first one */
@@ -122,7 +122,7 @@ struct strata_domain {
     uint64_t epoch;
     uint32_t waiters; /* threads between strata_waiting_mark() and strata_waiting_unmark() */
     uint32_t sleeping; /* waiters that sleep although no free is pending */
-    _Atomic uint32_t held_up; /* requests that wait for a free, for work, or in a callback; needs no lock */
+    _Atomic uint32_t blocked; /* requests that wait for a free, for work, or in a callback; needs no lock */
     strata_directory_t *directory; /* covers all chunks, so that free by pointer can begin at any time; may be NULL */
     bool pointers_noted; /* the program frees by pointer, so stacks note the blocks that they hand out */
 };
@@ -146,7 +146,7 @@ void strata_domain_destroy(strata_domain_t *domain);
  * on or leaves it. */
 strata_stack_t *strata_domain_next_stack(strata_domain_t *domain, strata_stack_t *previous);
 /* Ends a walk early. */
-void strata_domain_leave_stack(strata_domain_t *domain, strata_stack_t *stack);
+void strata_domain_end_walk(strata_domain_t *domain, strata_stack_t *stack);
 #define STRATA_DOMAIN_EACH(domain, stack)                                                                                          \
     for (strata_stack_t *stack = strata_domain_next_stack(domain, NULL); stack; stack = strata_domain_next_stack(domain, stack))
 /* Walks the stacks of one group like strata_domain_next_stack(). */

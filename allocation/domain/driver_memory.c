@@ -10,7 +10,7 @@ typedef struct entry {
     uint32_t unused;
     strata_index_link_t link;
     uint64_t address, capture;
-    bool gone;
+    bool freed;
 } entry_t;
 
 struct strata_driver_memory {
@@ -54,13 +54,13 @@ void strata_driver_memory_end(strata_domain_t *domain) {
 
 /* ---- entries ---- */
 
-static uint32_t take(strata_driver_memory_t *memory, uint64_t capture) {
+static uint32_t acquire_entry(strata_driver_memory_t *memory, uint64_t capture) {
     strata_lock(&memory->lock);
-    uint32_t entry = strata_nodes_take(&memory->nodes);
+    uint32_t entry = strata_nodes_acquire(&memory->nodes);
     if (entry) {
         at(memory, entry)->address = 0;
         at(memory, entry)->capture = capture;
-        at(memory, entry)->gone = false;
+        at(memory, entry)->freed = false;
     }
     strata_unlock(&memory->lock);
     return entry;
@@ -70,10 +70,10 @@ static uint32_t take(strata_driver_memory_t *memory, uint64_t capture) {
 uint32_t strata_driver_memory_new(strata_domain_t *domain, uint64_t capture) {
     strata_driver_memory_t *memory = ensure(domain);
     if (!memory) return 0;
-    uint32_t entry = take(memory, capture);
+    uint32_t entry = acquire_entry(memory, capture);
     if (entry) return entry;
-    strata_growing_serve();
-    entry = take(memory, capture);
+    strata_growing_grow_if_marked();
+    entry = acquire_entry(memory, capture);
     if (!entry) strata_fail(STRATA_E_LIMIT, 0, "graphs of one place allocate %d blocks, the maximum", LIMIT - 1);
     return entry;
 }
@@ -89,7 +89,7 @@ static void end_earlier(strata_driver_memory_t *memory, uint64_t address) {
     uint32_t entry = strata_index_first(&memory->index, hash_of(address));
     while (entry && at(memory, entry)->address != address) entry = strata_index_next(&memory->index, entry);
     if (!entry) return;
-    at(memory, entry)->gone = true;
+    at(memory, entry)->freed = true;
     unlink_entry(memory, entry);
 }
 
@@ -101,7 +101,7 @@ void strata_driver_memory_served(strata_domain_t *domain, uint64_t address) {
     strata_unlock(&memory->lock);
 }
 
-void strata_driver_memory_lies(strata_domain_t *domain, uint32_t entry, uint64_t address) {
+void strata_driver_memory_set_address(strata_domain_t *domain, uint32_t entry, uint64_t address) {
     strata_driver_memory_t *memory = atomic_load(&domain->driver_memory);
     strata_lock(&memory->lock);
     end_earlier(memory, address);
@@ -121,15 +121,15 @@ bool strata_driver_memory_is_of(strata_domain_t *domain, uint32_t entry, uint64_
 bool strata_driver_memory_is_freed(strata_domain_t *domain, uint32_t entry) {
     strata_driver_memory_t *memory = atomic_load(&domain->driver_memory);
     strata_lock(&memory->lock);
-    bool gone = at(memory, entry)->gone;
+    bool freed = at(memory, entry)->freed;
     strata_unlock(&memory->lock);
-    return gone;
+    return freed;
 }
 
 void strata_driver_memory_delete(strata_domain_t *domain, uint32_t entry) {
     strata_driver_memory_t *memory = atomic_load(&domain->driver_memory);
     strata_lock(&memory->lock);
     unlink_entry(memory, entry);
-    strata_nodes_give(&memory->nodes, entry);
+    strata_nodes_release(&memory->nodes, entry);
     strata_unlock(&memory->lock);
 }

@@ -17,7 +17,7 @@
  * E_HOST_MEMORY. No lock is held. */
 uint32_t strata_driver_memory_new(strata_domain_t *domain, uint64_t capture);
 /* Sets the address of an entry. Like the functions below, it may be called under a stack's lock. */
-void strata_driver_memory_lies(strata_domain_t *domain, uint32_t entry, uint64_t address);
+void strata_driver_memory_set_address(strata_domain_t *domain, uint32_t entry, uint64_t address);
 bool strata_driver_memory_is_of(strata_domain_t *domain, uint32_t entry, uint64_t capture);
 bool strata_driver_memory_is_freed(strata_domain_t *domain, uint32_t entry);
 void strata_driver_memory_delete(strata_domain_t *domain, uint32_t entry);

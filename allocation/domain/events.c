@@ -27,14 +27,14 @@ void strata_events_destroy(strata_events_t *events) {
     memset(events, 0, sizeof *events);
 }
 
-strata_handle_t strata_events_take(strata_events_t *events) {
+strata_handle_t strata_events_acquire(strata_events_t *events) {
     strata_lock(&events->lock);
     strata_handle_t event = events->count > 0 ? events->free[--events->count] : NULL;
     strata_unlock(&events->lock);
     return event;
 }
 
-void strata_events_give(strata_events_t *events, strata_handle_t event) {
+void strata_events_release(strata_events_t *events, strata_handle_t event) {
     strata_lock(&events->lock);
     events->free[events->count++] = event;
     strata_unlock(&events->lock);
@@ -63,7 +63,7 @@ strata_status_t strata_events_ensure(strata_events_t *events, uint32_t count) {
             strata_unlock(&events->lock);
             return status;
         }
-        strata_events_give(events, event);
+        strata_events_release(events, event);
     }
     if (claimed == THERE) return STRATA_OK;
     return strata_fail(STRATA_E_LIMIT, 0, "%d events are pending in one place, the maximum", STRATA_EVENTS);

@@ -20,8 +20,8 @@ strata_status_t strata_events_init(strata_events_t *events, strata_device_t *dev
 /* Requires that all events have been returned. */
 void strata_events_destroy(strata_events_t *events);
 /* Returns NULL if none is available; strata_events_ensure() creates some. */
-strata_handle_t strata_events_take(strata_events_t *events);
-void strata_events_give(strata_events_t *events, strata_handle_t event);
+strata_handle_t strata_events_acquire(strata_events_t *events);
+void strata_events_release(strata_events_t *events, strata_handle_t event);
 /* Creates events until `count` are available. No lock is held. */
 strata_status_t strata_events_ensure(strata_events_t *events, uint32_t count);
 

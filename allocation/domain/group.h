@@ -13,7 +13,7 @@
 typedef struct strata_idle_watch {
     uint64_t calls; /* allocations and frees at the last count */
     uint64_t seen_at; /* when that count last changed, by the device's clock */
-    enum { STRATA_IDLE_BUSY, STRATA_IDLE_MARKED, STRATA_IDLE_GIVEN } stage; /* MARKED if events were recorded on its streams */
+    enum { STRATA_IDLE_BUSY, STRATA_IDLE_MARKED, STRATA_IDLE_RELEASED } stage; /* MARKED if events were recorded on its streams */
 } strata_idle_watch_t;
 
 /* Fields are constant once the group is created, unless a comment gives another rule. */
@@ -32,7 +32,7 @@ struct strata_group {
     strata_layer_t *shared[STRATA_PLAN_ALL + 1]; /* instances of device scope, by number */
     strata_idle_watch_t idle; /* used only by the thread that looks for idleness */
     _Atomic uint32_t to_regrow; /* stacks with memory to regrow after idleness; changed under the stack's lock */
-    _Atomic uint64_t ladders;
+    _Atomic uint64_t recoveries;
     _Atomic uint64_t out_of_memory;
     strata_statistics_t ended; /* metrics of stacks that have ended; guarded by the domain's lock */
     strata_group_t *next; /* in creation order; guarded by the domain's lock */

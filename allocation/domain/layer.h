@@ -8,7 +8,7 @@
 /* Notifies a layer if its type takes notices of this kind. The layer's lock is held, unless the kind has
  * another rule. `call` may be NULL for FRONTIER, PEAKS, FIGURES and REPORT. */
 static inline void strata_layer_notify(strata_layer_t *layer, strata_notice_t *notice, strata_call_t *call) {
-    if (strata_layer_takes(layer->type, notice->kind)) layer->type->notify(layer, notice, call);
+    if (strata_layer_handles_notice(layer->type, notice->kind)) layer->type->notify(layer, notice, call);
 }
 /* Walks the instances that are a stack's own, from the top. Those of device scope belong to the shared stack. */
 #define STRATA_EACH_OWN_LAYER(stack, layer)                                                                                        \
@@ -27,13 +27,13 @@ static inline bool strata_call_holds(const strata_call_t *call, const strata_sta
     return call->held[0] == stack || call->held[1] == stack;
 }
 /* Takes the lock of a guarded layer if the call does not hold it. Returns whether it did, for
- * strata_call_leave(). */
+ * strata_call_exit(). */
 bool strata_call_enter(strata_call_t *call, const strata_layer_t *layer);
-void strata_call_leave(strata_call_t *call, const strata_layer_t *layer, bool entered);
+void strata_call_exit(strata_call_t *call, const strata_layer_t *layer, bool entered);
 /* Enclose code that may release the locks while another thread frees the record. Neither the stack that
  * served it, which the call holds the lock of, nor its home, which is returned, is destroyed in between. */
-strata_stack_t *strata_call_stay(strata_call_t *call, const strata_record_t *record);
-void strata_call_stayed(strata_call_t *call, strata_stack_t *home);
+strata_stack_t *strata_call_pin_home(strata_call_t *call, const strata_record_t *record);
+void strata_call_unpin_home(strata_call_t *call, strata_stack_t *home);
 /* Sleeps on a condition of a stack. The call holds that stack's lock, and every other lock of the call is
  * released. May wake without a reason. */
 void strata_call_wait(strata_call_t *call, strata_stack_t *stack, strata_condition_t *condition, uint64_t timeout_ns);

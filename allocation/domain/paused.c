@@ -43,7 +43,7 @@ void strata_group_drain(strata_group_t *group) {
     STRATA_DOMAIN_EACH(group->domain, stack) {
         bool inside = stack->group == group || group->lends;
         while (inside) {
-            strata_stack_take(stack);
+            strata_stack_lock_own(stack);
             inside = stack->holds.calls > 0;
             strata_unlock(&stack->lock);
             if (inside) (void)nanosleep(&(struct timespec){.tv_nsec = 50000}, NULL);

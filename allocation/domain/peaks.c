@@ -35,14 +35,14 @@ static void watch(strata_stack_t *stack, int measure) {
 static void share_all(strata_peaks_t *peaks, const strata_stack_t *asks) {
     bool free = peaks->count == 1 || peaks->crowded;
     for (int measure = 0; measure < STRATA_MEASURES; measure++) {
-        uint64_t sum = 0, most = peaks->most[measure], own = 0, other = 0;
+        uint64_t sum = 0, most = peaks->highest_sum[measure], own = 0, other = 0;
         for (strata_stack_t *stack = free ? NULL : peaks->first; stack; stack = stack->peak_share.next) {
             stack->peak_share.allowed[measure] = now_of(stack, measure);
             sum += stack->peak_share.allowed[measure];
             most = strata_max(most, *peak_of(stack, measure));
         }
         if (!free) {
-            peaks->most[measure] = most = strata_max(most, sum);
+            peaks->highest_sum[measure] = most = strata_max(most, sum);
             uint64_t left = most + most / STRATA_PEAKS_PART - sum;
             own = left / 2;
             other = (left - own) / (peaks->count - 1);
@@ -79,7 +79,7 @@ void strata_stack_note_peaks(strata_stack_t *stack) {
     strata_unlock(&peaks->lock);
 }
 
-void strata_peaks_leave(strata_peaks_t *peaks, strata_stack_t *stack) {
+void strata_peaks_remove(strata_peaks_t *peaks, strata_stack_t *stack) {
     strata_lock(&peaks->lock);
     strata_stack_t **link = &peaks->first;
     while (*link && *link != stack) link = &(*link)->peak_share.next;
@@ -108,7 +108,7 @@ void strata_peaks_begin(strata_peaks_t *peaks) {
     strata_lock(&peaks->lock);
     peaks->crowded = peaks->count > STRATA_PEAKS_STACKS;
     for (int measure = 0; measure < STRATA_MEASURES; measure++)
-        peaks->most[measure] = peaks->ended[measure] = peaks->ended_sum[measure] = 0;
+        peaks->highest_sum[measure] = peaks->ended[measure] = peaks->ended_sum[measure] = 0;
     share_all(peaks, NULL);
     strata_unlock(&peaks->lock);
 }
@@ -123,9 +123,10 @@ void strata_peaks_read(strata_peaks_t *peaks, uint64_t reserved, uint64_t peak_b
             highest = strata_max(highest, *peak_of(stack, measure));
             sum += *peak_of(stack, measure);
         }
-        peaks->most[measure] = strata_max(peaks->most[measure], strata_max(now, highest));
+        peaks->highest_sum[measure] = strata_max(peaks->highest_sum[measure], strata_max(now, highest));
         /* Concurrent requests of three threads may sum up to more than was ever live. */
-        uint64_t seen = peaks->count > 1 ? strata_max(strata_min(peaks->most[measure], reserved), now) : peaks->most[measure];
+        uint64_t seen = peaks->count > 1 ? strata_max(strata_min(peaks->highest_sum[measure], reserved), now)
+                                         : peaks->highest_sum[measure];
         peak_bytes[measure] = peaks->crowded ? strata_max(strata_min(sum, reserved), seen) : seen;
     }
     strata_unlock(&peaks->lock);

@@ -23,14 +23,14 @@ typedef struct strata_peaks {
     strata_stack_t *first; /* stacks that have served a request */
     uint32_t count;
     bool crowded; /* there have been too many stacks since the peaks began */
-    uint64_t most[STRATA_MEASURES]; /* the highest sum seen */
+    uint64_t highest_sum[STRATA_MEASURES]; /* the highest sum seen */
     uint64_t ended[STRATA_MEASURES]; /* the highest peak of a stack that has ended, and the sum of such peaks */
     uint64_t ended_sum[STRATA_MEASURES];
 } strata_peaks_t;
 
 void strata_peaks_init(strata_peaks_t *peaks);
 /* Removes a stack that is being destroyed. Its peaks are kept. */
-void strata_peaks_leave(strata_peaks_t *peaks, strata_stack_t *stack);
+void strata_peaks_remove(strata_peaks_t *peaks, strata_stack_t *stack);
 /* Resets the peaks of a stack to the current bytes. The stack's lock is held. */
 void strata_peaks_begin_stack(strata_peaks_t *peaks, strata_stack_t *stack);
 /* Resets the peaks of the place. No lock is held. */

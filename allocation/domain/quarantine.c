@@ -19,7 +19,7 @@ void strata_quarantine_destroy(strata_quarantine_t *quarantine) { strata_nodes_d
 static bool has_enlisted(strata_domain_t *domain, const quarantine_node_t *what) {
     strata_quarantine_t *quarantine = &domain->quarantine;
     strata_lock(&domain->lock);
-    uint32_t at = strata_nodes_take(&quarantine->nodes);
+    uint32_t at = strata_nodes_acquire(&quarantine->nodes);
     if (at) {
         quarantine_node_t *node = strata_node(&quarantine->nodes, at);
         *node = *what;
@@ -33,7 +33,7 @@ static bool has_enlisted(strata_domain_t *domain, const quarantine_node_t *what)
 /* One call may leave more blocks than there is room for now. */
 static void enlist(strata_domain_t *domain, const quarantine_node_t *what) {
     if (has_enlisted(domain, what)) return;
-    strata_growing_serve();
+    strata_growing_grow_if_marked();
     (void)has_enlisted(domain, what);
 }
 
@@ -42,7 +42,7 @@ void strata_domain_quarantine(strata_domain_t *domain, strata_memory_t memory, u
     enlist(domain, &(quarantine_node_t){.address = address, .bytes = bytes, .memory = memory, .pooled = pooled});
 }
 
-uint64_t strata_domain_offer_quarantined(strata_domain_t *domain) {
+uint64_t strata_domain_retry_quarantined(strata_domain_t *domain) {
     uint64_t given = 0;
     if (atomic_load(&domain->quarantine.bytes) == 0) return 0;
     /* All entries become a private list, so that refused memory is not offered again in the same pass. */
@@ -54,7 +54,7 @@ uint64_t strata_domain_offer_quarantined(strata_domain_t *domain) {
     while (list != 0) {
         strata_lock(&domain->lock);
         quarantine_node_t what = *(quarantine_node_t *)strata_node(&quarantine->nodes, list);
-        strata_nodes_give(&quarantine->nodes, list);
+        strata_nodes_release(&quarantine->nodes, list);
         strata_unlock(&domain->lock);
         list = what.next;
         bool on_host = what.memory == STRATA_MEMORY_PINNED || what.memory == STRATA_MEMORY_HOST;

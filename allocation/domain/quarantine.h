@@ -25,6 +25,6 @@ void strata_quarantine_destroy(strata_quarantine_t *quarantine);
 void strata_domain_quarantine(strata_domain_t *domain, strata_memory_t memory, uint64_t address, uint64_t bytes, bool pooled);
 /* Offers the memory to the device again. Returns the bytes that the device took, without those that a pool
  * now keeps. No lock is held. */
-uint64_t strata_domain_offer_quarantined(strata_domain_t *domain);
+uint64_t strata_domain_retry_quarantined(strata_domain_t *domain);
 
 #endif

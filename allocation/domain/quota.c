@@ -44,7 +44,7 @@ bool strata_quota_may_fit(strata_quota_t *quota, uint64_t bytes) {
     return served <= limit && bytes <= limit - served;
 }
 
-bool strata_quota_claim_in_time(strata_quota_t *quota, uint64_t bytes, strata_lock_t *lock, const _Atomic uint32_t *held_up) {
+bool strata_quota_claim_in_time(strata_quota_t *quota, uint64_t bytes, strata_lock_t *lock, const _Atomic uint32_t *blocked) {
     bool claimed = strata_quota_claim(quota, bytes), settles = true;
     if (claimed || !strata_quota_may_fit(quota, bytes)) return claimed;
     uint64_t soon = strata_real_now() + LOOK_AGAIN_NS;
@@ -52,7 +52,7 @@ bool strata_quota_claim_in_time(strata_quota_t *quota, uint64_t bytes, strata_lo
     atomic_fetch_add(&quota->waiting, 1);
     while (!(claimed = strata_quota_claim(quota, bytes)) && strata_quota_may_fit(quota, bytes) && settles) {
         strata_condition_wait(&quota->settled, lock, LOOK_AGAIN_NS);
-        settles = !held_up || atomic_load(held_up) == 0 || strata_real_now() < soon;
+        settles = !blocked || atomic_load(blocked) == 0 || strata_real_now() < soon;
     }
     atomic_fetch_sub(&quota->waiting, 1);
     strata_unlock(lock);

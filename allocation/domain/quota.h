@@ -26,10 +26,10 @@ bool strata_quota_claim(strata_quota_t *quota, uint64_t bytes);
 /* Returns whether a refused claim may still fit: it would if every claim in progress failed. */
 bool strata_quota_may_fit(strata_quota_t *quota, uint64_t bytes);
 /* Claims the bytes once the claims in progress are settled. Returns false if they do not fit. No lock is
- * held; `lock` is always the same one. `held_up` counts the requests that wait for other threads, perhaps
+ * held; `lock` is always the same one. `blocked` counts the requests that wait for other threads, perhaps
  * with a claim. While it is above 0 the wait is at most a millisecond, because those requests may wait for
  * the caller itself. It is NULL if no request waits with a claim. */
-bool strata_quota_claim_in_time(strata_quota_t *quota, uint64_t bytes, strata_lock_t *lock, const _Atomic uint32_t *held_up);
+bool strata_quota_claim_in_time(strata_quota_t *quota, uint64_t bytes, strata_lock_t *lock, const _Atomic uint32_t *blocked);
 
 /* Resets the peak to the bytes claimed now. Any lock may be held. */
 void strata_quota_reset_peak(strata_quota_t *quota);

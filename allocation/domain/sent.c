@@ -72,7 +72,7 @@ static strata_status_t lend(strata_sent_t *self, const strata_call_t *call, stra
     strata_lock(&self->lock);
     const sent_node_t *node = find(self, mark);
     if (node) *lease = strata_file_write_end(node->reader);
-    uint32_t number = node ? mark.number : strata_nodes_take(&self->nodes);
+    uint32_t number = node ? mark.number : strata_nodes_acquire(&self->nodes);
     if (!node && number) {
         *(sent_node_t *)strata_node(&self->nodes, number) = (sent_node_t){.ref = strata_ref_of(record),
                                                                           .stack = call->stack,
@@ -139,8 +139,8 @@ bool strata_sent_defer(const strata_call_t *call, strata_sent_mark_t mark, strat
 typedef struct batch {
     struct pollfd asked[AT_ONCE];
     uint32_t numbers[AT_ONCE];
-    sent_node_t gone[AT_ONCE]; /* out of limbo */
-    uint32_t count, gone_count;
+    sent_node_t hung_up[AT_ONCE]; /* out of limbo */
+    uint32_t count, hung_up_count;
 } batch_t;
 
 /* Polls the next entries from *from on. Returns false if there is none. */
@@ -166,23 +166,23 @@ uint64_t strata_sent_poll(strata_domain_t *domain) {
     while (more) {
         strata_lock(&self->lock);
         more = ask(self, &from, &batch);
-        batch.gone_count = 0;
+        batch.hung_up_count = 0;
         for (uint32_t i = 0; i < batch.count; i++) {
             sent_node_t *node = strata_node(&self->nodes, batch.numbers[i]);
             if (!(batch.asked[i].revents & POLLHUP)) continue;
             if (node->record) {
-                batch.gone[batch.gone_count++] = *node;
+                batch.hung_up[batch.hung_up_count++] = *node;
                 atomic_fetch_sub(&self->limbo, 1);
             }
             close(node->reader);
             node->ref = 0;
-            strata_nodes_give(&self->nodes, batch.numbers[i]);
+            strata_nodes_release(&self->nodes, batch.numbers[i]);
             atomic_fetch_sub(&self->count, 1);
         }
         strata_unlock(&self->lock);
-        for (uint32_t i = 0; i < batch.gone_count; i++) {
-            strata_record_return(batch.gone[i].record, batch.gone[i].known);
-            freed += batch.gone[i].bytes;
+        for (uint32_t i = 0; i < batch.hung_up_count; i++) {
+            strata_record_return(batch.hung_up[i].record, batch.hung_up[i].known);
+            freed += batch.hung_up[i].bytes;
         }
     }
     return freed;

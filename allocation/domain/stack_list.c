@@ -70,7 +70,7 @@ void strata_stack_list_orphan(strata_domain_t *domain, strata_stack_t *stack) {
     while (older && older->links.serial > stack->links.serial && younger->links.serial < stack->links.serial) {
         older = older->links.prev_orphan;
         younger = younger->links.next_orphan;
-        domain->looked++;
+        domain->examined++;
     }
     if (younger && younger->links.serial > stack->links.serial) older = younger->links.prev_orphan;
     unchain(domain, stack);
@@ -90,7 +90,7 @@ static void drop_orphan(strata_domain_t *domain, const strata_stack_t *stack) {
     *before(domain, links->next_orphan) = links->prev_orphan;
 }
 
-strata_status_t strata_stack_list_room(strata_domain_t *domain) {
+strata_status_t strata_stack_list_reserve(strata_domain_t *domain) {
     strata_lock(&domain->lock);
     uint32_t count = domain->stack_count, capacity = domain->stack_capacity;
     strata_unlock(&domain->lock);
@@ -110,7 +110,7 @@ strata_status_t strata_stack_list_room(strata_domain_t *domain) {
     return STRATA_OK;
 }
 
-static void join_group(strata_group_t *group, strata_stack_t *stack) {
+static void list_in_group(strata_group_t *group, strata_stack_t *stack) {
     strata_stack_links_t *links = &stack->links;
     links->prev_of_group = group->last_stack;
     links->next_of_group = NULL;
@@ -118,13 +118,13 @@ static void join_group(strata_group_t *group, strata_stack_t *stack) {
     group->last_stack = stack;
 }
 
-static void leave_group(strata_group_t *group, const strata_stack_t *stack) {
+static void unlist_in_group(strata_group_t *group, const strata_stack_t *stack) {
     const strata_stack_links_t *links = &stack->links;
     *(links->prev_of_group ? &links->prev_of_group->links.next_of_group : &group->first_stack) = links->next_of_group;
     *(links->next_of_group ? &links->next_of_group->links.prev_of_group : &group->last_stack) = links->prev_of_group;
 }
 
-static void join_all(strata_domain_t *domain, strata_stack_t *stack) {
+static void list_stack(strata_domain_t *domain, strata_stack_t *stack) {
     strata_stack_links_t *links = &stack->links;
     links->serial = domain->stacks_made++;
     links->prev = domain->last_stack;
@@ -134,7 +134,7 @@ static void join_all(strata_domain_t *domain, strata_stack_t *stack) {
     domain->stack_count++;
 }
 
-static void leave_all(strata_domain_t *domain, const strata_stack_t *stack) {
+static void unlist_stack(strata_domain_t *domain, const strata_stack_t *stack) {
     const strata_stack_links_t *links = &stack->links;
     *(links->prev ? &links->prev->links.next : &domain->first_stack) = links->next;
     *(links->next ? &links->next->links.prev : &domain->last_stack) = links->prev;
@@ -210,7 +210,7 @@ void strata_domain_note_borrower(strata_stack_t *stack, strata_stream_t stream) 
 
 static void visit(strata_domain_t *domain, strata_stack_t *stack, strata_stack_set_t *set) {
     uint64_t *word = &set->bits[stack->number / 64], bit = (uint64_t)1 << stack->number % 64;
-    domain->looked++;
+    domain->examined++;
     if (!(*word & bit)) stack->links.visitors++;
     *word |= bit;
 }
@@ -220,7 +220,7 @@ void strata_stack_list_visit_borrowed(strata_domain_t *domain, strata_stream_t s
     strata_lock(&domain->lock);
     strata_lock(&domain->borrowers_lock);
     for (strata_borrower_t *entry = *borrower_chain(domain, stream); entry; entry = entry->next) {
-        domain->looked++;
+        domain->examined++;
         if (entry->stream == stream) visit(domain, entry->stack, set);
     }
     for (strata_stack_t *stack = domain->first_with_many; stack; stack = stack->borrowers.next_with_many)
@@ -229,7 +229,7 @@ void strata_stack_list_visit_borrowed(strata_domain_t *domain, strata_stream_t s
     strata_unlock(&domain->lock);
 }
 
-void strata_stack_list_leave_borrowed(strata_domain_t *domain, strata_stream_t stream, const strata_stack_set_t *set) {
+void strata_stack_list_end_borrowed(strata_domain_t *domain, strata_stream_t stream, const strata_stack_set_t *set) {
     strata_lock(&domain->lock);
     strata_lock(&domain->borrowers_lock);
     STRATA_STACK_SET_EACH(set, stack) {
@@ -244,8 +244,8 @@ void strata_stack_list_leave_borrowed(strata_domain_t *domain, strata_stream_t s
 /* ---- creating and ending stacks ---- */
 
 void strata_stack_list_add(strata_domain_t *domain, strata_stack_t *stack) {
-    join_all(domain, stack);
-    join_group(stack->group, stack);
+    list_stack(domain, stack);
+    list_in_group(stack->group, stack);
     chain(domain, stack);
     if (stack->is_shared) {
         strata_lock(&domain->borrowers_lock);
@@ -259,9 +259,9 @@ void strata_stack_list_remove(strata_domain_t *domain, strata_stack_t *stack) {
     if (stack->forgotten.orphan) drop_orphan(domain, stack);
     else unchain(domain, stack);
     remove_borrowers(domain, stack);
-    leave_group(stack->group, stack);
+    unlist_in_group(stack->group, stack);
     if (stack->thread_shared) stack->thread_shared->links.dependents--;
-    leave_all(domain, stack);
+    unlist_stack(domain, stack);
 }
 
 static void chain_group(strata_domain_t *domain, const strata_group_t *group, void (*change)(strata_domain_t *, strata_stack_t *)) {
@@ -278,18 +278,18 @@ void strata_stack_list_renumber(strata_domain_t *domain, strata_group_t *group, 
 }
 
 strata_stack_t *strata_stack_list_next(strata_domain_t *domain, const strata_stack_t *previous) {
-    domain->looked++;
+    domain->examined++;
     return previous ? previous->links.next : domain->first_stack;
 }
 
 strata_stack_t *strata_stack_list_next_of_group(strata_domain_t *domain, const strata_group_t *group,
                                                 const strata_stack_t *previous) {
-    domain->looked++;
+    domain->examined++;
     return previous ? previous->links.next_of_group : group->first_stack;
 }
 
 strata_stack_t *strata_stack_list_next_orphan(strata_domain_t *domain, const strata_stack_t *previous) {
-    domain->looked++;
+    domain->examined++;
     return previous ? previous->links.next_orphan : domain->first_orphan;
 }
 
@@ -297,7 +297,7 @@ strata_stack_t *strata_stack_list_next_of_stream(strata_domain_t *domain, strata
     if (domain->stack_count == 0) return NULL;
     strata_stack_t *stack = previous ? previous->links.next_of_stream : *head_of_stream(domain, stream);
     for (; stack; stack = stack->links.next_of_stream) {
-        domain->looked++;
+        domain->examined++;
         if (strata_stack_serves(stack, stream, 0)) return stack;
     }
     return NULL;
@@ -307,7 +307,7 @@ strata_stack_t *strata_stack_list_find(strata_domain_t *domain, const strata_sta
     if (domain->stack_count == 0) return NULL;
     for (strata_stack_t *stack = *chain_of(domain, wanted); stack; stack = stack->links.next_of_chain) {
         strata_stack_key_t key = key_of(stack);
-        domain->looked++;
+        domain->examined++;
         if (is_same(&key, wanted) && (!group || stack->group == group)) return stack;
     }
     return NULL;

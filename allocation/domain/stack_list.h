@@ -1,9 +1,9 @@
 /* The list of a domain's stacks, in creation order, and the table that finds a stack by its stream and
- * pool. All functions require the domain's lock, except strata_stack_list_room(). A walk takes it for each
+ * pool. All functions require the domain's lock, except strata_stack_list_reserve(). A walk takes it for each
  * step (STRATA_DOMAIN_EACH).
  *
  * A place may have thousands of streams, so neither a look-up nor a step of a walk may look at all stacks.
- * `looked` counts the stacks that they looked at; tests check it. */
+ * `examined` counts the stacks that they looked at; tests check it. */
 #ifndef STRATA_ALLOCATION_STACK_LIST_H
 #define STRATA_ALLOCATION_STACK_LIST_H
 
@@ -11,7 +11,7 @@
 
 /* Makes room for one more stack, with no lock held. Stacks may leave the list concurrently, but none may be
  * added. E_HOST_MEMORY. */
-strata_status_t strata_stack_list_room(strata_domain_t *domain);
+strata_status_t strata_stack_list_reserve(strata_domain_t *domain);
 void strata_stack_list_add(strata_domain_t *domain, strata_stack_t *stack);
 void strata_stack_list_remove(strata_domain_t *domain, strata_stack_t *stack);
 /* Changes the pool number of a group. Takes the lock itself. */
@@ -42,7 +42,7 @@ static inline strata_stack_t *strata_stack_set_next(const strata_stack_set_t *se
 /* Visits the other stacks with blocks that the stream may have used, shared stacks included. The second
  * function removes the stream from these stacks, so that later visits skip them. */
 void strata_stack_list_visit_borrowed(strata_domain_t *domain, strata_stream_t stream, strata_stack_set_t *set);
-void strata_stack_list_leave_borrowed(strata_domain_t *domain, strata_stream_t stream, const strata_stack_set_t *set);
+void strata_stack_list_end_borrowed(strata_domain_t *domain, strata_stream_t stream, const strata_stack_set_t *set);
 
 /* Identifies the requests that a stack serves. */
 typedef struct strata_stack_key {

@@ -114,12 +114,12 @@ strata_status_t strata_graphs_capture_of(strata_domain_t *domain, strata_stream_
 /* Sets *id to the id of the capture that goes to an open pool, if the pool was opened for `stream` (and
  * thread) by name. That stream begins the capture, so a node that is added to it needs no join. Otherwise,
  * or without a capture, *id is 0. E_CAPTURE as above. No lock is held. */
-strata_status_t strata_graph_pool_begun_by(strata_graph_pool_t *pool, strata_stream_t stream, uint64_t thread, uint64_t *id);
+strata_status_t strata_graph_pool_named_capture(strata_graph_pool_t *pool, strata_stream_t stream, uint64_t thread, uint64_t *id);
 /* Returns E_CAPTURE if the stream is being captured and the stack is not that of a pool. For requests that
  * are about to take longer than the query to the driver. No lock is held. */
 strata_status_t strata_graphs_refuse_unannounced(const strata_stack_t *stack, strata_stream_t stream);
 /* Returns whether requests that reached a stack without a look-up must now be looked up. */
-bool strata_graphs_divert(const strata_stack_t *stack);
+bool strata_graphs_must_route(const strata_stack_t *stack);
 /* Initializes a new stack in the list. Its hits take the same path as those of its group, and its layers
  * are notified of an open capture. */
 void strata_graphs_inherit(strata_stack_t *stack);
@@ -157,7 +157,7 @@ typedef struct strata_graph_block {
     size_t requested;
     uint64_t life; /* of that stack */
     uint16_t serving_stack; /* its number */
-    bool keeps; /* in a list of changes: true if it was made live again, false if it was freed */
+    bool is_restored; /* in a list of changes: true if it was made live again, false if it was freed */
 } strata_graph_block_t;
 
 typedef struct strata_graph_blocks {

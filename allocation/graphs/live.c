@@ -32,7 +32,7 @@ typedef struct collecting {
 /* Hits must skip the layers above the cache, because their work for a request must not be repeated. */
 static bool can_set_back(const strata_stack_t *serving_stack) {
     const strata_layer_type_t *type = serving_stack->cache ? serving_stack->cache->type : NULL;
-    return type && STRATA_LAYER_HAS(type, take_at) && STRATA_LAYER_HAS(type, find);
+    return type && STRATA_LAYER_HAS(type, hit_at) && STRATA_LAYER_HAS(type, find);
 }
 
 static void collect_one(const strata_record_t *record, void *context) {
@@ -102,7 +102,7 @@ static void compare(change_t *change, const strata_graph_blocks_t *then) {
             change->frees[change->free_count++] = *now++;
         } else {
             change->makes[change->make_count] = *old++;
-            change->makes[change->make_count++].keeps = true;
+            change->makes[change->make_count++].is_restored = true;
         }
     }
 }
@@ -193,8 +193,8 @@ static strata_status_t make_one(strata_graph_block_t *block) {
     strata_stack_t *serving_stack = strata_stack_of(block->serving_stack);
     strata_stack_lock(serving_stack);
     const strata_stack_t *home = atomic_load(&serving_stack->home);
-    strata_record_t *record = serving_stack->cache->type->take_at(serving_stack->cache, &block->block, block->requested,
-                                                                  serving_stack);
+    strata_record_t *record = serving_stack->cache->type->hit_at(serving_stack->cache, &block->block, block->requested,
+                                                                 serving_stack);
     if (record) {
         strata_direct_serve(serving_stack, home, record);
         block->block.ref = strata_ref_of(record);
@@ -226,7 +226,7 @@ strata_status_t strata_graph_pool_set_live(strata_graph_pool_t *pool, const stra
                 strata_record_free(&call, record);
         }
         for (size_t i = 0; i < change.make_count && status == STRATA_OK; i++) status = make_one(&change.makes[i]);
-        for (size_t i = 0; i < change.entered; i++) strata_stack_leave(strata_stack_of(change.makes[i].serving_stack));
+        for (size_t i = 0; i < change.entered; i++) strata_stack_exit(strata_stack_of(change.makes[i].serving_stack));
     } else {
         status = STRATA_E_HOST_MEMORY;
     }

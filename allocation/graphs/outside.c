@@ -34,8 +34,8 @@ strata_status_t strata_graph_pool_own(strata_graph_pool_t *pool, strata_call_t *
     uint32_t mark = (uint32_t)pool->group->pool, generation = record->generation;
     strata_ref_t ref = strata_ref_of(record);
     if (strata_record_graph_mark(call, record) == mark) return STRATA_OK;
-    strata_stack_t *home = strata_call_stay(call, record);
-    strata_opened_t opened = strata_call_unlock(call);
+    strata_stack_t *home = strata_call_pin_home(call, record);
+    strata_unlocked_t opened = strata_call_unlock(call);
     strata_domain_t *domain = pool->group->domain;
     strata_status_t status;
     bool noted = false; /* another thread may take the room */
@@ -46,7 +46,7 @@ strata_status_t strata_graph_pool_own(strata_graph_pool_t *pool, strata_call_t *
         strata_unlock(&domain->lock);
     }
     strata_call_lock(call, opened);
-    strata_call_stayed(call, home);
+    strata_call_unpin_home(call, home);
     if (status != STRATA_OK) return status;
     if (record->generation == generation) status = strata_record_retain(call, record);
     else status = strata_fail(STRATA_E_STALE, 0, "the block was freed while a graph became one of its owners");

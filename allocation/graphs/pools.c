@@ -63,7 +63,7 @@ strata_status_t strata_graph_pool_make(strata_domain_t *domain, uint64_t number,
 static void update_group_paths(strata_domain_t *domain, const strata_group_t *group) {
     STRATA_DOMAIN_EACH_OF(domain, group, stack) {
         strata_stack_lock(stack);
-        if (stack->open && !stack->is_shared) strata_stack_close(stack, STRATA_CLOSED_BY_GRAPHS, strata_graphs_divert(stack));
+        if (stack->open && !stack->is_shared) strata_stack_close(stack, STRATA_CLOSED_BY_GRAPHS, strata_graphs_must_route(stack));
         strata_stack_unlock(stack);
     }
 }
@@ -161,7 +161,7 @@ bool strata_graph_pool_release(strata_graph_pool_t *pool) {
 void strata_graphs_inherit(strata_stack_t *stack) {
     const strata_graph_pool_t *pool = stack->group->graph;
     strata_stack_lock(stack);
-    if (!stack->is_shared) strata_stack_close(stack, STRATA_CLOSED_BY_GRAPHS, strata_graphs_divert(stack));
+    if (!stack->is_shared) strata_stack_close(stack, STRATA_CLOSED_BY_GRAPHS, strata_graphs_must_route(stack));
     strata_stack_unlock(stack);
     if (pool && pool->open) strata_stack_notify_capture(stack, pool->group->pool, true);
 }
@@ -169,14 +169,14 @@ void strata_graphs_inherit(strata_stack_t *stack) {
 /* ---- the end ---- */
 
 /* The domain's lock is held. */
-static bool somebody_keeps(const strata_graph_pool_t *pool) {
+static bool is_kept(const strata_graph_pool_t *pool) {
     return pool->open || pool->holds > 0 || strata_graph_count_of(pool->count) > 0;
 }
 
 bool strata_graph_pool_hold(strata_graph_pool_t *pool) {
     strata_domain_t *domain = pool->group->domain;
     strata_lock(&domain->lock);
-    bool kept = somebody_keeps(pool) && !pool->ending;
+    bool kept = is_kept(pool) && !pool->ending;
     pool->holds += kept;
     strata_unlock(&domain->lock);
     return kept;
@@ -189,7 +189,7 @@ static strata_graph_pool_t *unpin_next(strata_domain_t *domain, const strata_gro
     strata_lock(&domain->lock);
     for (strata_group_t *group = previous ? previous->next : &domain->ordinary; group && !found; group = group->next) {
         strata_graph_pool_t *pool = group->graph;
-        if (!pool || group->pool == STRATA_GRAPH_POOL_ENDED || somebody_keeps(pool) || pool->ending) continue;
+        if (!pool || group->pool == STRATA_GRAPH_POOL_ENDED || is_kept(pool) || pool->ending) continue;
         pool->ending = true;
         atomic_store(&group->pinned, false);
         found = pool;
@@ -209,7 +209,7 @@ static void retire(strata_graph_pool_t *pool) {
     strata_statistics_add(&ordinary->ended, &group->ended);
     group->ended = (strata_statistics_t){0};
     strata_unlock(&domain->lock);
-    atomic_fetch_add(&ordinary->ladders, atomic_exchange(&group->ladders, 0));
+    atomic_fetch_add(&ordinary->recoveries, atomic_exchange(&group->recoveries, 0));
     atomic_fetch_add(&ordinary->out_of_memory, atomic_exchange(&group->out_of_memory, 0));
     strata_stack_list_renumber(domain, pool->group, STRATA_GRAPH_POOL_ENDED);
     strata_lock(&domain->lock);

@@ -13,7 +13,7 @@ static bool is_named(strata_graph_pool_t *pool, const strata_stack_t *stack) {
     return named;
 }
 
-bool strata_graphs_divert(const strata_stack_t *stack) {
+bool strata_graphs_must_route(const strata_stack_t *stack) {
     strata_graph_pool_t *pool = stack->group->graph;
     return pool ? !pool->ready || !is_named(pool, stack) : strata_graphs_open(stack->domain);
 }
@@ -70,7 +70,7 @@ strata_status_t strata_graph_pools_own(strata_call_t *call, strata_record_t *rec
     return status;
 }
 
-strata_status_t strata_graph_pool_begun_by(strata_graph_pool_t *pool, strata_stream_t stream, uint64_t thread, uint64_t *id) {
+strata_status_t strata_graph_pool_named_capture(strata_graph_pool_t *pool, strata_stream_t stream, uint64_t thread, uint64_t *id) {
     strata_domain_t *domain = pool->group->domain;
     open_pool_t open[STRATA_OPEN_GRAPHS];
     uint32_t count = list(domain, true, open);

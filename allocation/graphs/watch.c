@@ -16,7 +16,7 @@ void strata_graph_count_drop(strata_graph_count_t *count) {
     if (count && atomic_fetch_sub(&count->users, 1) == 1) strata_host_delete(count);
 }
 
-static void graph_is_gone(void *context) {
+static void on_graph_destroyed(void *context) {
     strata_graph_count_t *count = context;
     atomic_fetch_sub(&count->graphs, 1);
     strata_graph_count_drop(count);
@@ -68,7 +68,7 @@ strata_status_t strata_graph_pool_watch(strata_graph_pool_t *pool, strata_stream
     if (status != STRATA_OK || capture != STRATA_CAPTURE_ACTIVE) return status;
     status = ensure_count(pool);
     if (status != STRATA_OK || !claim(pool, id, stream)) return status;
-    status = strata_device_graph_on_destroy(domain->device, stream, graph_is_gone, pool->count);
+    status = strata_device_graph_on_destroy(domain->device, stream, on_graph_destroyed, pool->count);
     if (status == STRATA_OK) {
         strata_lock(&domain->lock);
         atomic_store(&pool->ready, pool->open);
@@ -80,7 +80,7 @@ strata_status_t strata_graph_pool_watch(strata_graph_pool_t *pool, strata_stream
     strata_lock(&domain->captures->lock);
     pool->capture = 0;
     strata_unlock(&domain->captures->lock);
-    graph_is_gone(pool->count);
+    on_graph_destroyed(pool->count);
     return status;
 }
 

@@ -26,9 +26,9 @@ static const levels_t first_level = 1;
 
 static bool has_level(levels_t levels, int level) { return levels >> level & 1; }
 
-static bool is_of_level(const strata_stack_t *stack, int level, levels_t *met) {
+static bool is_of_level(const strata_stack_t *stack, int level, levels_t *present) {
     int own = !stack->is_shared ? 0 : stack->of_thread ? 1 : 2;
-    *met |= (levels_t)1 << own;
+    *present |= (levels_t)1 << own;
     return own == level;
 }
 
@@ -41,7 +41,7 @@ static bool is_unowned(const strata_stack_t *stack) {
 /* Releases the idle memory of all groups except those that keep theirs. Group `own` releases even then. */
 uint64_t strata_domain_release(strata_domain_t *domain, const strata_group_t *own) {
     strata_range_begin(STRATA_RANGE_release, 0);
-    uint64_t released = strata_domain_offer_quarantined(domain);
+    uint64_t released = strata_domain_retry_quarantined(domain);
     levels_t levels = first_level;
     for (int level = 0; level < LEVELS; level++) {
         if (!has_level(levels, level)) continue;
@@ -57,7 +57,7 @@ uint64_t strata_domain_release(strata_domain_t *domain, const strata_group_t *ow
 
 uint64_t strata_domain_release_group(strata_domain_t *domain, const strata_group_t *group) {
     strata_range_begin(STRATA_RANGE_release, 0);
-    uint64_t released = strata_domain_offer_quarantined(domain);
+    uint64_t released = strata_domain_retry_quarantined(domain);
     levels_t levels = first_level;
     for (int level = 0; level < LEVELS; level++) {
         if (!has_level(levels, level)) continue;
@@ -90,10 +90,10 @@ static uint64_t idle_of_all(strata_domain_t *domain, const strata_group_t *only)
 }
 
 /* Trims each stack to the part of `keep` that the idle memory of the others leaves. */
-static uint64_t trim_level(strata_domain_t *domain, const strata_group_t *only, int level, uint64_t keep, levels_t *met) {
+static uint64_t trim_level(strata_domain_t *domain, const strata_group_t *only, int level, uint64_t keep, levels_t *present) {
     uint64_t idle = idle_of_all(domain, only), released = 0;
     STRATA_DOMAIN_EACH(domain, stack) {
-        if (!is_of_level(stack, level, met) || !is_trimmed(stack, only)) continue;
+        if (!is_of_level(stack, level, present) || !is_trimmed(stack, only)) continue;
         uint64_t own = strata_stack_idle_bytes(stack), others = idle - strata_min(idle, own);
         released += strata_stack_trim(stack, keep - strata_min(keep, others));
         idle = others + strata_stack_idle_bytes(stack);
@@ -106,7 +106,7 @@ static uint64_t trim_level(strata_domain_t *domain, const strata_group_t *only, 
  * the request was 0. Idle memory above the bound afterwards was freed by other threads during the walk. */
 static void trim(strata_domain_t *domain, const strata_group_t *only, uint64_t keep) {
     uint64_t now, asked, left = keep;
-    (void)strata_domain_offer_quarantined(domain);
+    (void)strata_domain_retry_quarantined(domain);
     do {
         asked = left;
         levels_t levels = first_level;

@@ -49,14 +49,14 @@ strata_status_t strata_domain_create(strata_device_t *device, strata_place_t pla
 void strata_domain_destroy(strata_domain_t *domain) {
     strata_graphs_end(domain);
     /* Quarantined memory is returned before the driver pools that some of it belongs to are destroyed. */
-    (void)strata_domain_offer_quarantined(domain);
+    (void)strata_domain_retry_quarantined(domain);
     /* The youngest first: a shared stack is older than the stacks of its group that use it. */
     while (domain->last_stack) {
         strata_stack_t *stack = domain->last_stack;
         strata_domain_remove_stack(domain, stack);
         strata_stack_destroy(stack);
     }
-    (void)strata_domain_offer_quarantined(domain);
+    (void)strata_domain_retry_quarantined(domain);
     strata_driver_memory_end(domain);
     strata_sent_destroy(domain);
     strata_quarantine_destroy(&domain->quarantine);
@@ -76,12 +76,12 @@ void strata_domain_destroy(strata_domain_t *domain) {
 }
 
 strata_status_t strata_domain_add_stack(strata_domain_t *domain, strata_stack_t *stack) {
-    strata_status_t status = strata_stack_list_room(domain);
+    strata_status_t status = strata_stack_list_reserve(domain);
     if (status != STRATA_OK) return status;
     strata_lock(&domain->lock);
     strata_stack_list_add(domain, stack);
     /* A new stack starts with the waiter bit if a thread waits, and with the directory if the program frees by pointer. */
-    strata_stack_take(strata_stack_home(stack));
+    strata_stack_lock_own(strata_stack_home(stack));
     if (domain->waiters > 0) stack->attention_free = STRATA_ATTENTION_WAITER;
     if (atomic_load(&domain->over_limit)) strata_stack_close(stack, STRATA_CLOSED_ABOVE_LIMIT, true);
     strata_group_inherit(stack);

@@ -4,7 +4,9 @@
 #include "allocation/stack/threads.h"
 
 /* Returns whether the only thread that a stack serves has exited. */
-static bool is_left(const strata_stack_t *stack) { return stack->of_thread != 0 && !strata_threads_is_alive(stack->of_thread); }
+static bool has_thread_exited(const strata_stack_t *stack) {
+    return stack->of_thread != 0 && !strata_threads_is_alive(stack->of_thread);
+}
 
 typedef strata_stack_t *(*step_fn)(strata_domain_t *domain, const strata_stack_t *previous);
 
@@ -41,7 +43,7 @@ static void sweep_some(strata_domain_t *domain) {
     strata_lock(&domain->lock);
     strata_stack_t *stack = domain->next_swept ? domain->next_swept : domain->first_orphan;
     if (stack) stack->links.visitors++;
-    domain->looked++;
+    domain->examined++;
     strata_unlock(&domain->lock);
     for (int i = 0; i < PARTIAL_SWEEP && stack; i++)
         stack = strata_stack_is_done(stack) ? end_and_next(domain, stack, strata_stack_list_next_orphan)
@@ -55,12 +57,12 @@ static void sweep_some(strata_domain_t *domain) {
 /* Two threads that forget one stream at the same time may both call this. Either event follows all earlier
  * work, and one observable completion is enough. */
 static void note_orphaned(strata_stack_t *stack, strata_handle_t event, bool known) {
-    strata_stack_take(stack);
+    strata_stack_lock_own(stack);
     strata_handle_t spare = event ? stack->forgotten.last_event : NULL;
     if (event) stack->forgotten.last_event = event;
     stack->forgotten.completion_known = stack->forgotten.completion_known || known;
     strata_unlock(&stack->lock);
-    if (spare) strata_events_give(&stack->domain->events, spare);
+    if (spare) strata_events_release(&stack->domain->events, spare);
 }
 
 /* Returns the next stack of a stream, in any pool. It cannot be destroyed until the walk moves on. */
@@ -90,7 +92,7 @@ void strata_domain_orphan_stream(strata_domain_t *domain, strata_stream_t stream
     strata_stack_list_visit_borrowed(domain, stream, &borrowed);
     for (int shared = 0; shared < 2; shared++) STRATA_STACK_SET_EACH(&borrowed, stack)
     if (stack->is_shared == (shared != 0)) strata_stack_stream_destroyed(stack, stream);
-    strata_stack_list_leave_borrowed(domain, stream, &borrowed);
+    strata_stack_list_end_borrowed(domain, stream, &borrowed);
     strata_place_kind_t kind = strata_place_kind(domain->place);
     bool owns = kind == STRATA_PLACE_GPU || kind == STRATA_PLACE_MANAGED;
     strata_stack_t *stack;
@@ -98,15 +100,15 @@ void strata_domain_orphan_stream(strata_domain_t *domain, strata_stream_t stream
         /* An event follows all work of the stream that may still use the stack's memory. If no event is available, the
          * host waits. */
         strata_handle_t event = NULL;
-        if (strata_events_ensure(&domain->events, 1) == STRATA_OK) event = strata_events_take(&domain->events);
+        if (strata_events_ensure(&domain->events, 1) == STRATA_OK) event = strata_events_acquire(&domain->events);
         if (event && strata_domain_record_event(domain, event, stack->stream) != STRATA_OK) {
-            strata_events_give(&domain->events, event);
+            strata_events_release(&domain->events, event);
             event = NULL;
         }
         note_orphaned(stack, event, event || strata_domain_wait_for(domain, stack->stream));
         make_orphan(domain, stack);
         if (strata_stack_is_done(stack)) (void)end_and_next(domain, stack, NULL);
-        else strata_domain_leave_stack(domain, stack);
+        else strata_domain_end_walk(domain, stack);
     }
     sweep_some(domain);
 }
@@ -124,7 +126,7 @@ void strata_domain_orphan_exited_threads(strata_domain_t *domain) {
     uint64_t exits = strata_threads_exits();
     if (exits == domain->exits_seen && !strata_domain_has_orphans(domain)) return;
     STRATA_DOMAIN_EACH(domain, left)
-        if (is_left(left)) (void)strata_stack_release(left);
+        if (has_thread_exited(left)) (void)strata_stack_release(left);
     /* Marks the stacks of exited threads' own default streams. This precedes the wait for their work, because a thread
      * that exits during the wait may leave work that the wait does not cover. */
     bool any = false;
@@ -145,9 +147,10 @@ void strata_domain_orphan_exited_threads(strata_domain_t *domain) {
     for (int walk = 0; walk < 2; walk++) {
         strata_stack_t *stack = strata_domain_next_stack(domain, NULL);
         while (stack)
-            stack = is_left(stack) ? end_and_next(domain, stack, strata_stack_list_next) : strata_domain_next_stack(domain, stack);
+            stack = has_thread_exited(stack) ? end_and_next(domain, stack, strata_stack_list_next)
+                                             : strata_domain_next_stack(domain, stack);
     }
     any = false;
-    STRATA_DOMAIN_EACH(domain, stack) any = any || is_left(stack);
+    STRATA_DOMAIN_EACH(domain, stack) any = any || has_thread_exited(stack);
     if (!any) domain->exits_seen = exits;
 }

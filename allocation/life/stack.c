@@ -15,9 +15,9 @@
  * while a facade is built. */
 static pthread_mutex_t numbers = PTHREAD_MUTEX_INITIALIZER;
 static uint32_t first_generation[STRATA_STACKS];
-static bool taken[STRATA_STACKS];
+static bool number_used[STRATA_STACKS];
 enum { NUMBERED_RANKS = STRATA_RANK_SHARED - STRATA_RANK_STACK + 1 };
-static uint16_t passed[NUMBERED_RANKS]; /* the number of a rank's first candidates that are taken or exhausted */
+static uint16_t unavailable[NUMBERED_RANKS]; /* the number of a rank's first candidates that are taken or exhausted */
 
 /* Maps the i-th number to try to that number, both from 1 to STRATA_STACKS - 1, and a number back to its i.
  * A number's lock lives as long as the process. Each rank takes numbers from its own end, so a lock keeps
@@ -31,26 +31,26 @@ static uint16_t candidate(strata_lock_rank_t rank, uint16_t i) {
 
 /* Takes a number with refs that can still be distinguished from those of its earlier lives. Returns 0 if
  * there is none. */
-static uint16_t take_number(strata_lock_rank_t rank) {
-    uint16_t found = 0, *first = &passed[rank - STRATA_RANK_STACK];
+static uint16_t acquire_number(strata_lock_rank_t rank) {
+    uint16_t found = 0, *first = &unavailable[rank - STRATA_RANK_STACK];
     pthread_mutex_lock(&numbers);
     for (uint16_t i = (uint16_t)(*first + 1); i < STRATA_STACKS && !found; i++) {
         uint16_t n = candidate(rank, i);
-        if (!taken[n] && first_generation[n] < STRATA_GENERATION_LAST) found = n;
+        if (!number_used[n] && first_generation[n] < STRATA_GENERATION_LAST) found = n;
         *first = i;
     }
-    if (found) taken[found] = true;
+    if (found) number_used[found] = true;
     pthread_mutex_unlock(&numbers);
     return found;
 }
 
-static void give_number(uint16_t number, uint32_t next_generation) {
+static void release_number(uint16_t number, uint32_t next_generation) {
     pthread_mutex_lock(&numbers);
     first_generation[number] = next_generation;
-    taken[number] = false;
+    number_used[number] = false;
     for (int i = 0; i < NUMBERED_RANKS; i++) {
         uint16_t before = (uint16_t)(candidate((strata_lock_rank_t)(STRATA_RANK_STACK + i), number) - 1);
-        if (before < passed[i]) passed[i] = before;
+        if (before < unavailable[i]) unavailable[i] = before;
     }
     pthread_mutex_unlock(&numbers);
 }
@@ -119,14 +119,14 @@ static void set_up(strata_stack_t *stack, strata_group_t *group, strata_lock_ran
 }
 
 strata_status_t strata_stack_begin(strata_group_t *group, strata_lock_rank_t rank, strata_stack_t **out) {
-    uint16_t number = take_number(rank);
+    uint16_t number = acquire_number(rank);
     if (number == 0) return strata_fail(STRATA_E_LIMIT, 0, "the process has %d stacks, the maximum", STRATA_STACKS - 1);
     strata_stack_t *stack = stack_struct(number);
     if (!stack) goto fail;
     stack->layers = strata_host_new(group->plan->count + 1, sizeof(strata_layer_t *));
     if (!stack->layers) goto fail;
     if (strata_slab_init(&stack->slab, number, first_generation[number], STRATA_SLAB_SLOTS) != STRATA_OK) goto fail_slab;
-    strata_stack_take(stack);
+    strata_stack_lock_own(stack);
     set_up(stack, group, rank);
     strata_unlock(&stack->lock);
     *out = stack;
@@ -136,7 +136,7 @@ fail_slab:
     strata_host_delete(stack->layers);
     stack->layers = NULL;
 fail:
-    give_number(number, first_generation[number]);
+    release_number(number, first_generation[number]);
     return STRATA_E_HOST_MEMORY;
 }
 
@@ -254,7 +254,7 @@ static strata_status_t build(strata_stack_t *stack) {
     if (status != STRATA_OK) return status;
     if (!stack->is_shared) {
         stack->top = stack->layers[1];
-        strata_stack_take(stack);
+        strata_stack_lock_own(stack);
         flatten(stack);
         if (strata_magazines_threshold == 0) strata_magazines_begin(stack);
         strata_unlock(&stack->lock);
@@ -326,7 +326,7 @@ void strata_stack_destroy(strata_stack_t *stack) {
     strata_stack_t *home = atomic_load(&stack->home);
     strata_stack_lock(stack);
     strata_idle_end(stack);
-    if (stack->forgotten.last_event) strata_events_give(&stack->domain->events, stack->forgotten.last_event);
+    if (stack->forgotten.last_event) strata_events_release(&stack->domain->events, stack->forgotten.last_event);
     stack->forgotten.last_event = NULL;
     uint32_t next = strata_slab_next_generation(&stack->slab);
     stack->facade = 0;
@@ -348,5 +348,5 @@ void strata_stack_destroy(strata_stack_t *stack) {
     strata_lock_observe(&stack->lock, NULL);
     strata_unlock(&stack->lock);
     strata_host_delete(layers);
-    give_number(stack->number, next);
+    release_number(stack->number, next);
 }

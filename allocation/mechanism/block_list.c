@@ -3,7 +3,7 @@
 #include "platform/status.h"
 
 uint32_t strata_block_list_begin(strata_slab_t *slab, uint32_t chunk, uint64_t ptr, uint64_t size) {
-    uint32_t slot = strata_slab_take(slab);
+    uint32_t slot = strata_slab_acquire(slab);
     if (slot == 0) return 0;
     strata_record_t *block = strata_slab_record(slab, slot);
     *block = (strata_record_t){.ptr = ptr,
@@ -17,7 +17,7 @@ uint32_t strata_block_list_begin(strata_slab_t *slab, uint32_t chunk, uint64_t p
 }
 
 uint32_t strata_block_list_move(strata_slab_t *slab, uint32_t old_slot) {
-    uint32_t slot = strata_slab_take(slab);
+    uint32_t slot = strata_slab_acquire(slab);
     if (slot == 0) return 0;
     const strata_record_t *old = strata_slab_record(slab, old_slot);
     strata_record_t *fresh = strata_slab_record(slab, slot);

@@ -15,7 +15,7 @@ uint32_t strata_block_list_begin(strata_slab_t *slab, uint32_t chunk, uint64_t p
 /* Splits a block after `size` bytes. The rest becomes a block in state FREE. Returns the slot of the rest, or 0
  * if the slab is full. */
 static inline uint32_t strata_block_list_split(strata_slab_t *slab, uint32_t slot, uint64_t size) {
-    uint32_t after = strata_slab_take(slab);
+    uint32_t after = strata_slab_acquire(slab);
     if (__builtin_expect(after == 0, 0)) return 0;
     strata_record_t *block = strata_slab_record(slab, slot), *rest = strata_slab_record(slab, after);
     uint32_t next = block->next;
@@ -43,7 +43,7 @@ static inline void strata_block_list_absorb(strata_slab_t *slab, uint32_t low) {
     block->size += high->size;
     block->next = high->next;
     strata_slab_record(slab, high->next)->prev = low;
-    strata_slab_give(slab, gone);
+    strata_slab_release(slab, gone);
 }
 
 /* Hooks of an owner of blocks for coalescing free neighbors. The caller passes a static const struct, so that
@@ -85,7 +85,7 @@ static inline __attribute__((always_inline)) uint32_t strata_block_list_coalesce
     with->resize(owner, low, prev->size + block->size);
     prev->next = high;
     strata_slab_record(slab, high)->prev = low;
-    strata_slab_give(slab, slot);
+    strata_slab_release(slab, slot);
     return low;
 }
 

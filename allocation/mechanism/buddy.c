@@ -15,7 +15,7 @@ uint32_t strata_buddy_find(const strata_buddy_t *buddy, const strata_slab_t *sla
     return strata_tree_find(&buddy->idle, slab, rounded);
 }
 
-bool strata_buddy_take(strata_buddy_t *buddy, strata_slab_t *slab, uint32_t slot, uint64_t rounded) {
+bool strata_buddy_allocate(strata_buddy_t *buddy, strata_slab_t *slab, uint32_t slot, uint64_t rounded) {
     strata_record_t *block = strata_slab_record(slab, slot);
     strata_tree_remove(&buddy->idle, slab, slot);
     if (block->size - rounded <= buddy->header) return true;
@@ -29,28 +29,28 @@ bool strata_buddy_take(strata_buddy_t *buddy, strata_slab_t *slab, uint32_t slot
     return true;
 }
 
-typedef struct giving {
+typedef struct freeing {
     strata_buddy_t *buddy;
     strata_slab_t *slab;
     uint64_t waited;
-} giving_t;
+} freeing_t;
 
 static void remove_free(void *owner, uint32_t slot) {
-    giving_t *giving = owner;
-    strata_tree_remove(&giving->buddy->idle, giving->slab, slot);
+    freeing_t *freeing = owner;
+    strata_tree_remove(&freeing->buddy->idle, freeing->slab, slot);
 }
 
 static void merge_marks(void *owner, uint32_t low, uint32_t high) {
-    giving_t *giving = owner;
-    strata_mark_merge(strata_slab_record(giving->slab, low), strata_slab_record(giving->slab, high), giving->waited);
+    freeing_t *freeing = owner;
+    strata_mark_merge(strata_slab_record(freeing->slab, low), strata_slab_record(freeing->slab, high), freeing->waited);
 }
 
 static const strata_coalesce_t coalesce = {.remove = remove_free, .on_merge = merge_marks};
 
-uint32_t strata_buddy_give(strata_buddy_t *buddy, strata_slab_t *slab, uint32_t slot, uint64_t waited) {
+uint32_t strata_buddy_free(strata_buddy_t *buddy, strata_slab_t *slab, uint32_t slot, uint64_t waited) {
     strata_record_t *block = strata_slab_record(slab, slot);
     uint32_t own = slot;
-    slot = strata_block_list_coalesce(slab, slot, &(giving_t){buddy, slab, waited}, &coalesce);
+    slot = strata_block_list_coalesce(slab, slot, &(freeing_t){buddy, slab, waited}, &coalesce);
     if (slot == own && block->generation >= STRATA_GENERATION_LAST && (slot = strata_block_list_move(slab, slot)) == 0) {
         block->state = STRATA_RECORD_DEFERRED;
         return 0;

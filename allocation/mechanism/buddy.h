@@ -33,13 +33,13 @@ static inline void strata_buddy_remove(strata_buddy_t *buddy, strata_slab_t *sla
 uint32_t strata_buddy_find(const strata_buddy_t *buddy, const strata_slab_t *slab, uint64_t rounded);
 /* Takes `rounded` bytes of a free block, or all of it. The caller sets its state. Returns false, with nothing
  * changed, if the slab is full. */
-bool strata_buddy_take(strata_buddy_t *buddy, strata_slab_t *slab, uint32_t slot, uint64_t rounded);
+bool strata_buddy_allocate(strata_buddy_t *buddy, strata_slab_t *slab, uint32_t slot, uint64_t rounded);
 /* Frees a block that carries its mark. Marks up to `waited` are void. Returns the slot of the free block that
  * contains it. If that block is the first of its chunk, the caller makes its slot the first of the chunk.
  *
  * Returns 0 if the slot's generations are exhausted and the slab is full. The block is then in state DEFERRED
  * and stays unused. */
-uint32_t strata_buddy_give(strata_buddy_t *buddy, strata_slab_t *slab, uint32_t slot, uint64_t waited);
+uint32_t strata_buddy_free(strata_buddy_t *buddy, strata_slab_t *slab, uint32_t slot, uint64_t waited);
 
 /* Checks the tree against the free blocks that strata_block_list_validate() counted. Fails with E_CORRUPT and a
  * text that begins with `layer`. */

@@ -13,7 +13,7 @@ void strata_ranges_destroy(strata_ranges_t *ranges) { strata_nodes_destroy(&rang
 
 /* Returns a tree of one range, or 0 if no node is left. */
 static uint32_t make(strata_ranges_t *ranges, uint64_t from, uint64_t to, uint64_t word) {
-    uint32_t node = strata_nodes_take(&ranges->nodes);
+    uint32_t node = strata_nodes_acquire(&ranges->nodes);
     if (node == 0) return 0;
     ranges->random = ranges->random * 6364136223846793005u + 1442695040888963407u;
     *at(ranges, node) = (strata_range_t){.from = from, .to = to, .word = word, .priority = (uint32_t)(ranges->random >> 32)};
@@ -72,7 +72,7 @@ static void drop(strata_ranges_t *ranges, uint32_t node) {
             node = left;
             continue;
         }
-        strata_nodes_give(&ranges->nodes, node);
+        strata_nodes_release(&ranges->nodes, node);
         ranges->count--;
         node = right;
     }

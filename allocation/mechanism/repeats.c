@@ -43,10 +43,10 @@ void strata_repeats_destroy(strata_repeats_t *self) {
 
 /* ---- users ---- */
 
-static void give_list(strata_repeats_t *self, uint32_t *first) {
+static void release_list(strata_repeats_t *self, uint32_t *first) {
     for (uint32_t next; *first; *first = next) {
         next = place_at(self, *first)->next;
-        strata_nodes_give(&self->places, *first);
+        strata_nodes_release(&self->places, *first);
     }
 }
 
@@ -58,7 +58,7 @@ static uint32_t find(strata_repeats_t *self, uint32_t number) {
 
 /* Returns 0 if there is no room. */
 static uint32_t make(strata_repeats_t *self, uint32_t number) {
-    uint32_t node = strata_nodes_take(&self->users);
+    uint32_t node = strata_nodes_acquire(&self->users);
     if (node == 0) return 0;
     user_t *user = user_at(self, node);
     user->number = number;
@@ -69,9 +69,9 @@ static uint32_t make(strata_repeats_t *self, uint32_t number) {
 }
 
 /* At a user's first request in a step, the places of its last step become the ones to recall. */
-static void turn(strata_repeats_t *self, user_t *user) {
+static void begin_user_step(strata_repeats_t *self, user_t *user) {
     if (user->step == self->step) return;
-    give_list(self, &user->first);
+    release_list(self, &user->first);
     user->first = user->now;
     user->now = user->last = 0;
     user->step = self->step;
@@ -79,11 +79,11 @@ static void turn(strata_repeats_t *self, user_t *user) {
 
 static void forget(strata_repeats_t *self, uint32_t node) {
     user_t *user = user_at(self, node);
-    give_list(self, &user->first);
-    give_list(self, &user->now);
+    release_list(self, &user->first);
+    release_list(self, &user->now);
     strata_index_remove(&self->index, node);
     user->step = 0;
-    strata_nodes_give(&self->users, node);
+    strata_nodes_release(&self->users, node);
 }
 
 /* Also forgets the users that have requested nothing for KEPT_STEPS steps. */
@@ -101,16 +101,16 @@ bool strata_repeats_recall(strata_repeats_t *self, uint32_t number, uint64_t siz
     uint32_t node = strata_repeats_are_on(self) ? find(self, number) : 0, next;
     user_t *user = node ? user_at(self, node) : NULL;
     if (!user) return false;
-    turn(self, user);
+    begin_user_step(self, user);
     if ((next = user->first) == 0) return false;
     const place_t *place = place_at(self, next);
     if (place->asked != size) {
-        give_list(self, &user->first);
+        release_list(self, &user->first);
         return false;
     }
     *extent = (strata_extent_t){.ptr = place->ptr, .size = place->size, .slot = place->slot};
     user->first = place->next;
-    strata_nodes_give(&self->places, next);
+    strata_nodes_release(&self->places, next);
     return true;
 }
 
@@ -119,9 +119,9 @@ void strata_repeats_note(strata_repeats_t *self, const strata_slab_t *slab, uint
     if (!strata_repeats_are_on(self)) return;
     uint32_t of = find(self, number), node;
     if (of == 0) of = make(self, number);
-    if (of == 0 || (node = strata_nodes_take(&self->places)) == 0) return;
+    if (of == 0 || (node = strata_nodes_acquire(&self->places)) == 0) return;
     user_t *user = user_at(self, of);
-    turn(self, user);
+    begin_user_step(self, user);
     *place_at(self, node) = (place_t){.asked = size, .ptr = block->ptr, .size = block->size, .slot = strata_slab_slot(slab, block)};
     *(user->last ? &place_at(self, user->last)->next : &user->now) = node;
     user->last = node;

@@ -25,7 +25,7 @@ strata_status_t strata_spans_init(strata_spans_t *spans, uint32_t capacity) {
 void strata_spans_destroy(strata_spans_t *spans) { strata_nodes_destroy(&spans->nodes); }
 
 bool strata_spans_add(strata_spans_t *spans, uint32_t owner, uint64_t from, uint64_t to) {
-    uint32_t node = strata_nodes_take(&spans->nodes);
+    uint32_t node = strata_nodes_acquire(&spans->nodes);
     if (node == 0) return false;
     at(spans, node)->owner = owner;
     at(spans, node)->to = to;
@@ -37,7 +37,7 @@ bool strata_spans_add(strata_spans_t *spans, uint32_t owner, uint64_t from, uint
 static void end(strata_spans_t *spans, uint32_t node) {
     strata_order_remove(&spans->by_address, node);
     strata_index_remove(&spans->by_owner, node);
-    strata_nodes_give(&spans->nodes, node);
+    strata_nodes_release(&spans->nodes, node);
 }
 
 /* The part below the cut keeps the node, and the part above gets a new one. Returns the number of bytes that are cut. */

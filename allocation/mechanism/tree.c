@@ -41,14 +41,14 @@ static void split(strata_slab_t *slab, uint32_t subtree, const strata_record_t *
 }
 
 /* Moves the only block to its class, because another block is about to be inserted. */
-static void settle(strata_tree_t *tree, strata_slab_t *slab) {
+static void classify_only(strata_tree_t *tree, strata_slab_t *slab) {
     uint32_t slot = tree->only;
-    strata_tree_take(tree, slab, slot);
+    strata_tree_quick_remove(tree, slab, slot);
     strata_tree_insert(tree, slab, slot);
 }
 
 void strata_tree_insert(strata_tree_t *tree, strata_slab_t *slab, uint32_t slot) {
-    if (tree->only) settle(tree, slab);
+    if (tree->only) classify_only(tree, slab);
     strata_record_t *record = &slab->records[slot];
     uint32_t own = priority(slot);
     uint32_t class = strata_tree_class(record->size);
@@ -93,7 +93,7 @@ static void empty_class(strata_tree_t *tree, uint32_t class) {
 
 void strata_tree_remove(strata_tree_t *tree, strata_slab_t *slab, uint32_t slot) {
     if (tree->only) {
-        if (tree->only == slot) strata_tree_take(tree, slab, slot);
+        if (tree->only == slot) strata_tree_quick_remove(tree, slab, slot);
         return;
     }
     strata_record_t *record = &slab->records[slot];
@@ -150,7 +150,7 @@ static uint32_t last_of(const strata_slab_t *slab, uint32_t root) {
 }
 
 uint32_t strata_tree_find(const strata_tree_t *tree, const strata_slab_t *slab, uint64_t size) {
-    if (tree->only) return strata_tree_fit(tree, slab, size);
+    if (tree->only) return strata_tree_quick_find(tree, slab, size);
     uint32_t best = 0, class = strata_tree_class(size);
     for (uint32_t slot = tree->roots[class]; slot;) {
         const strata_record_t *record = &slab->records[slot];

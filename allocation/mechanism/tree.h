@@ -37,7 +37,7 @@ void strata_tree_remove(strata_tree_t *tree, strata_slab_t *slab, uint32_t slot)
 
 /* Inserts or removes a block, with a fast path for a tree of one block. Programs that free and request in turn
  * mostly have one. */
-static inline void strata_tree_add(strata_tree_t *tree, strata_slab_t *slab, uint32_t slot) {
+static inline void strata_tree_quick_insert(strata_tree_t *tree, strata_slab_t *slab, uint32_t slot) {
     if (tree->count != 0) {
         strata_tree_insert(tree, slab, slot);
         return;
@@ -48,7 +48,7 @@ static inline void strata_tree_add(strata_tree_t *tree, strata_slab_t *slab, uin
     tree->count = 1;
     tree->bytes = record->size;
 }
-static inline void strata_tree_take(strata_tree_t *tree, strata_slab_t *slab, uint32_t slot) {
+static inline void strata_tree_quick_remove(strata_tree_t *tree, strata_slab_t *slab, uint32_t slot) {
     if (tree->only != slot) {
         strata_tree_remove(tree, slab, slot);
         return;
@@ -62,7 +62,7 @@ static inline void strata_tree_take(strata_tree_t *tree, strata_slab_t *slab, ui
 /* Returns the smallest block of at least `size` bytes, the lowest address among equals, or 0 if none fits. */
 uint32_t strata_tree_find(const strata_tree_t *tree, const strata_slab_t *slab, uint64_t size);
 /* Works as strata_tree_find(), with a fast path for a tree of one block. */
-static inline uint32_t strata_tree_fit(const strata_tree_t *tree, const strata_slab_t *slab, uint64_t size) {
+static inline uint32_t strata_tree_quick_find(const strata_tree_t *tree, const strata_slab_t *slab, uint64_t size) {
     if (tree->only == 0) return strata_tree_find(tree, slab, size);
     return slab->records[tree->only].size >= size ? tree->only : 0;
 }

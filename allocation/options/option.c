@@ -236,16 +236,16 @@ static bool has_value(const strata_option_row_t *row, const void *options, const
     return strcmp(text, value) == 0;
 }
 
-strata_status_t strata_option_check_wants(const strata_option_row_t *rows, const strata_option_want_t *wants, const void *options,
-                                          const char **option) {
-    for (; wants->name; wants++) {
-        const strata_option_row_t *row = row_of(rows, wants->name), *other = row_of(rows, wants->other);
-        bool any_but = wants->value[0] == '!';
-        const char *value = wants->value + any_but;
+strata_status_t strata_option_check_dependencies(const strata_option_row_t *rows, const strata_option_dependency_t *dependencies,
+                                                 const void *options, const char **option) {
+    for (; dependencies->name; dependencies++) {
+        const strata_option_row_t *row = row_of(rows, dependencies->name), *other = row_of(rows, dependencies->other);
+        bool any_but = dependencies->value[0] == '!';
+        const char *value = dependencies->value + any_but;
         if (has_value(row, options, row->default_text) || has_value(other, options, value) != any_but) continue;
-        *option = wants->name;
-        return strata_fail(STRATA_E_STRATEGY, 0, "it has no effect where %s is%s %s; change %s, or remove %s", wants->other,
-                           any_but ? "" : " not", value, wants->other, wants->name);
+        *option = dependencies->name;
+        return strata_fail(STRATA_E_STRATEGY, 0, "it has no effect where %s is%s %s; change %s, or remove %s", dependencies->other,
+                           any_but ? "" : " not", value, dependencies->other, dependencies->name);
     }
     return STRATA_OK;
 }

@@ -26,13 +26,13 @@ void strata_option_print(const strata_option_row_t *row, const void *options, ch
 size_t strata_choice_count(const strata_option_row_t *row);
 void strata_choice_name(const strata_option_row_t *row, uint32_t index, char *text, size_t capacity);
 /* An option that acts only if option `other` has `value`, or with "!VALUE" any other value. */
-typedef struct strata_option_want {
+typedef struct strata_option_dependency {
     const char *name, *other, *value;
-} strata_option_want_t;
+} strata_option_dependency_t;
 /* Refuses an option that differs from its default and cannot act, for a layer's `check`. E_STRATEGY;
- * *option is then its name. `wants` ends with a NULL name. */
-strata_status_t strata_option_check_wants(const strata_option_row_t *rows, const strata_option_want_t *wants, const void *options,
-                                          const char **option);
+ * *option is then its name. `dependencies` ends with a NULL name. */
+strata_status_t strata_option_check_dependencies(const strata_option_row_t *rows, const strata_option_dependency_t *dependencies,
+                                                 const void *options, const char **option);
 /* Fills the struct with the defaults. They are part of the program, so a default that does not parse aborts. */
 void strata_option_defaults(const strata_layer_type_t *type, void *options);
 

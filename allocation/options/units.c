@@ -30,7 +30,7 @@ static const measure_t time_measure = {"time", "nanoseconds", "never", "0, 20us,
 /* More fraction digits than these could not be distinguished in 64 bits. */
 enum { FRACTION_DIGITS = 18, SHOWN = 40 };
 
-static strata_status_t wrong(const measure_t *measure, const char *text, const char *why) {
+static strata_status_t fail_value(const measure_t *measure, const char *text, const char *why) {
     return strata_fail(STRATA_E_STRATEGY, 0, "\"%.*s\" is not a %s%s%s; write %s", SHOWN, text, measure->what, *why ? ": " : "",
                        why, measure->example);
 }
@@ -50,7 +50,7 @@ static const char *meant_unit(const measure_t *measure, const char *text) {
     return NULL;
 }
 
-static strata_status_t wrong_unit(const measure_t *measure, const char *text, size_t number, const char *unit) {
+static strata_status_t fail_unit(const measure_t *measure, const char *text, size_t number, const char *unit) {
     char names[64] = "";
     for (const unit_t *each = measure->units; each->name; each++) {
         size_t length = strlen(names);
@@ -100,23 +100,23 @@ static strata_status_t parse(const measure_t *measure, const char *text, uint64_
         return STRATA_OK;
     }
     decimal_t number = decimal_of(text);
-    if (number.length == 0) return wrong(measure, text, "");
+    if (number.length == 0) return fail_value(measure, text, "");
     const char *name = text + number.length;
     while (*name == ' ') name++;
     const unit_t *unit = measure->units;
     while (unit->name && strcmp(unit->name, name) != 0) unit++;
     bool zero = number.fits && number.whole == 0 && number.fraction == 0;
     uint64_t factor = unit->name ? unit->factor : 1;
-    if (!unit->name && (*name || !(measure->bare || zero))) return wrong_unit(measure, text, number.length, name);
+    if (!unit->name && (*name || !(measure->bare || zero))) return fail_unit(measure, text, number.length, name);
     unsigned __int128 part = (unsigned __int128)number.fraction * factor;
     uint64_t bytes;
     if (!number.fits || !strata_multiply(number.whole, factor, &bytes) ||
         !strata_add(bytes, (uint64_t)(part / number.scale), &bytes) || bytes == UINT64_MAX)
-        return wrong(measure, text, "it does not fit in 64 bits");
+        return fail_value(measure, text, "it does not fit in 64 bits");
     char why[64];
     snprintf(why, sizeof why, "it is not a whole number of %s", measure->whole);
     /* 13.7GiB is not a whole number of bytes, but users write it. So the fraction of a byte is dropped. */
-    if (factor == 1 && part % number.scale != 0) return wrong(measure, text, why);
+    if (factor == 1 && part % number.scale != 0) return fail_value(measure, text, why);
     *value = bytes;
     return STRATA_OK;
 }

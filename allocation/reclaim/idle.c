@@ -6,7 +6,7 @@
 
 /* Times since the last request was seen, in parts of `after`. A thread sees a request up to one part late,
  * and completes the release within another part. */
-enum { MARK_AT = STRATA_IDLE_PARTS - 3, GIVE_AT = STRATA_IDLE_PARTS - 2 };
+enum { MARK_AT = STRATA_IDLE_PARTS - 3, RELEASE_AT = STRATA_IDLE_PARTS - 2 };
 /* Memory is released in STEPS steps, so that a request that arrives in between ends it after the current step. */
 enum { STEPS = 16 };
 #define STEP_MIN (64ull << 20)
@@ -22,7 +22,7 @@ static uint64_t calls_of(strata_group_t *group) {
     uint64_t calls = group->ended.allocations + group->ended.frees;
     strata_unlock(&domain->lock);
     STRATA_DOMAIN_EACH_OF(domain, group, stack) {
-        strata_stack_take(strata_stack_home(stack));
+        strata_stack_lock_own(strata_stack_home(stack));
         calls += stack->figures.allocations + stack->figures.frees;
         strata_unlock(&strata_stack_home(stack)->lock);
     }
@@ -31,7 +31,7 @@ static uint64_t calls_of(strata_group_t *group) {
 
 /* Returns the difference between a stack's peak of live bytes and its live bytes now. */
 static uint64_t swing_of(strata_stack_t *stack) {
-    strata_stack_take(strata_stack_home(stack));
+    strata_stack_lock_own(strata_stack_home(stack));
     uint64_t swing = stack->figures.peak_allocated_bytes - stack->figures.allocated_bytes;
     strata_unlock(&strata_stack_home(stack)->lock);
     return swing;
@@ -54,7 +54,7 @@ typedef bool (*each_stack_fn)(strata_stack_t *stack);
 static bool each_stack_of(strata_domain_t *domain, const strata_group_t *only, each_stack_fn ask) {
     STRATA_DOMAIN_EACH(domain, stack) {
         if ((only && stack->group != only) || ask(stack)) continue;
-        strata_domain_leave_stack(domain, stack);
+        strata_domain_end_walk(domain, stack);
         return false;
     }
     return true;
@@ -84,10 +84,10 @@ static bool has_stream(const strata_stack_t *stack) {
 static bool mark(strata_stack_t *stack) {
     strata_domain_t *domain = stack->domain;
     strata_status_t status = strata_events_ensure(&domain->events, 1);
-    strata_stack_take(stack);
+    strata_stack_lock_own(stack);
     if (status == STRATA_OK && has_stream(stack)) {
         status = strata_domain_refuse_captured(domain, stack->stream);
-        if (status == STRATA_OK && !stack->idle.event) stack->idle.event = strata_events_take(&domain->events);
+        if (status == STRATA_OK && !stack->idle.event) stack->idle.event = strata_events_acquire(&domain->events);
         if (status == STRATA_OK && stack->idle.event) status = strata_domain_record_event(domain, stack->idle.event, stack->stream);
     }
     strata_unlock(&stack->lock);
@@ -95,7 +95,7 @@ static bool mark(strata_stack_t *stack) {
 }
 
 static bool is_work_done(strata_stack_t *stack) {
-    strata_stack_take(stack);
+    strata_stack_lock_own(stack);
     bool done = !stack->idle.event || strata_device_event_query(stack->domain->device, stack->idle.event) == STRATA_OK;
     strata_unlock(&stack->lock);
     return done;
@@ -108,7 +108,7 @@ static bool is_work_done(strata_stack_t *stack) {
  * size, and chunk sizes are not guessed. */
 static void note_before(strata_group_t *group) {
     STRATA_DOMAIN_EACH_OF(group->domain, group, stack) {
-        strata_stack_take(stack);
+        strata_stack_lock_own(stack);
         strata_trimmed_t *trimmed = &stack->idle.trimmed;
         trimmed->idle_before = 0;
         STRATA_EACH_OWN_LAYER(stack, layer) {
@@ -130,16 +130,16 @@ static void note_after(strata_group_t *group) {
     STRATA_DOMAIN_EACH_OF(group->domain, group, stack) all += swing_of(stack);
     STRATA_DOMAIN_EACH_OF(group->domain, group, stack) {
         uint64_t swing = stack->is_shared ? all : swing_of(stack);
-        strata_stack_take(stack);
+        strata_stack_lock_own(stack);
         strata_trimmed_t *trimmed = &stack->idle.trimmed;
         strata_layer_t *layer = trimmed->idle_before > 0 && stack->open ? stack->layers[trimmed->layer] : NULL;
         bool moves = layer && layer->type->needs & STRATA_TRAIT_HANDLE_SOURCE;
         uint64_t after = layer ? layer->type->idle_bytes(layer) : 0, most = swing + swing / (moves ? HOLES_OF_HANDLES : HOLES);
         if (trimmed->idle_before > after) {
-            bool had = trimmed->to_recall > 0;
-            trimmed->bytes = trimmed->to_recall = strata_min(trimmed->idle_before - after + trimmed->to_recall / 2,
-                                                             most - strata_min(most, after));
-            if (had != (trimmed->to_recall > 0)) atomic_fetch_add(&stack->group->to_regrow, had ? UINT32_MAX : 1);
+            bool had = trimmed->regrow_bytes > 0;
+            trimmed->bytes = trimmed->regrow_bytes = strata_min(trimmed->idle_before - after + trimmed->regrow_bytes / 2,
+                                                                most - strata_min(most, after));
+            if (had != (trimmed->regrow_bytes > 0)) atomic_fetch_add(&stack->group->to_regrow, had ? UINT32_MAX : 1);
         }
         strata_unlock(&stack->lock);
     }
@@ -148,7 +148,7 @@ static void note_after(strata_group_t *group) {
 static void give_back(strata_group_t *group) {
     uint64_t live = 0, idle = 0;
     STRATA_DOMAIN_EACH_OF(group->domain, group, stack) {
-        strata_stack_take(strata_stack_home(stack));
+        strata_stack_lock_own(strata_stack_home(stack));
         live += stack->figures.allocated_bytes;
         strata_unlock(&strata_stack_home(stack)->lock);
     }
@@ -172,20 +172,20 @@ static uint64_t check_group(strata_group_t *group, uint64_t now) {
     strata_idle_watch_t *watch = &group->idle;
     uint64_t part = group->plan->idle->after / STRATA_IDLE_PARTS, calls = calls_of(group);
     if (calls != watch->calls) *watch = (strata_idle_watch_t){.calls = calls, .seen_at = now, .stage = STRATA_IDLE_BUSY};
-    if (watch->stage == STRATA_IDLE_GIVEN) return STRATA_NEVER;
-    uint64_t due = watch->seen_at + (watch->stage == STRATA_IDLE_BUSY ? MARK_AT : GIVE_AT) * part;
+    if (watch->stage == STRATA_IDLE_RELEASED) return STRATA_NEVER;
+    uint64_t due = watch->seen_at + (watch->stage == STRATA_IDLE_BUSY ? MARK_AT : RELEASE_AT) * part;
     if (now < due) return due;
     if (watch->stage == STRATA_IDLE_BUSY) {
         if (!each_concerned(group, mark)) return now + part;
         watch->stage = STRATA_IDLE_MARKED;
-        return strata_max(now, watch->seen_at + GIVE_AT * part);
+        return strata_max(now, watch->seen_at + RELEASE_AT * part);
     }
     strata_pending_t pending = {.ready_at = UINT64_MAX};
     STRATA_DOMAIN_EACH_OF(group->domain, group, stack) strata_stack_poll(stack, &pending);
     if (!each_concerned(group, is_work_done)) return now + part;
     give_back(group);
     if (pending.pending_bytes > 0) return now + part;
-    watch->stage = STRATA_IDLE_GIVEN;
+    watch->stage = STRATA_IDLE_RELEASED;
     return STRATA_NEVER;
 }
 

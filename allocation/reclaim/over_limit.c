@@ -22,7 +22,7 @@ static void give_back(strata_domain_t *domain) {
 /* While the place is watched, all its hits and frees take the slow path. `above` is set before the bits. A stack that is created concurrently, and a waiter that clears its bits,
  * read it after taking their own lock. Threads with different results repeat this one after the other,
  * until `above` and the bits agree with the facts. */
-static void settle(strata_domain_t *domain) {
+static void update_watch(strata_domain_t *domain) {
     for (bool again = false;; again = true) {
         bool above = is_above(domain);
         bool was = atomic_exchange(&domain->over_limit, above);
@@ -39,7 +39,7 @@ static void settle(strata_domain_t *domain) {
 
 void strata_over_limit_trim(strata_domain_t *domain) {
     give_back(domain);
-    if (!is_above(domain)) settle(domain);
+    if (!is_above(domain)) update_watch(domain);
 }
 
 /* A free before the bits are set goes unnoticed, so the place is checked again after them. */
@@ -47,6 +47,6 @@ void strata_over_limit_set(strata_domain_t *domain, uint64_t bytes) {
     strata_quota_set(&domain->quota, bytes, &domain->lock);
     strata_domain_wake(domain);
     if (is_above(domain)) give_back(domain);
-    settle(domain);
+    update_watch(domain);
     strata_over_limit_check(domain);
 }

@@ -16,7 +16,7 @@ static bool is_more_than_needed(const strata_stack_t *cache_stack, const strata_
     strata_domain_t *domain = cache_stack->domain;
     uint64_t needed = growth, peak = atomic_load(&domain->peak_needed);
     STRATA_DOMAIN_EACH(domain, stack) {
-        strata_stack_take(strata_stack_home(stack));
+        strata_stack_lock_own(strata_stack_home(stack));
         needed += stack->figures.requested_bytes;
         strata_unlock(&strata_stack_home(stack)->lock);
     }
@@ -103,7 +103,7 @@ bool strata_patience_waited(strata_patience_t *patience, const strata_layer_t *c
     bool waits = comes && (deep || (timeout > 0 && growth->idle < growth->bytes)), again = false;
     if (waits) {
         uint64_t least = request->size > growth->idle ? request->size - growth->idle : 1;
-        strata_opened_t opened = strata_call_unlock(call);
+        strata_unlocked_t opened = strata_call_unlock(call);
         again = is_more_than_needed(stack, config, growth->bytes - growth->idle) &&
                 wait_for_pending(patience, call->stack, timeout, least);
         strata_call_lock(call, opened);

@@ -71,11 +71,11 @@ strata_status_t strata_reclaim_once(strata_layer_t *top, const strata_request_t 
     return recover(top, &once, request, record);
 }
 
-void strata_layer_has_reclaimed(const strata_layer_t *self, const strata_request_t *request) {
+void strata_layer_note_reclaimed(const strata_layer_t *self, const strata_request_t *request) {
     STRATA_REFUSE_NULL_AS(self, "self", );
     STRATA_REFUSE_NULL_AS(request, "request", );
     strata_outcome_t *outcome = strata_outcome_of(request);
     if (!outcome) return;
     outcome->own = self;
-    outcome->own_gave = atomic_load(&self->domain->given_bytes) - outcome->given_before;
+    outcome->own_released = atomic_load(&self->domain->returned_bytes) - outcome->returned_before;
 }

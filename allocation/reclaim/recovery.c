@@ -145,7 +145,7 @@ strata_status_t strata_recovery_run(const strata_recovery_t *recovery) {
                  .status = STRATA_E_NO_MEMORY,
                  .waiting = strata_waiting_begin(domain, recovery->config->timeout)};
     if (cannot_succeed(&run)) return STRATA_E_NO_MEMORY;
-    atomic_fetch_add(&recovery->stack->group->ladders, 1);
+    atomic_fetch_add(&recovery->stack->group->recoveries, 1);
     for (bool again = true, over = false; again && !over;) {
         run.epoch = strata_domain_epoch(domain);
         if (waits_only(&run)) over = run.changed && try_again(&run, 0);

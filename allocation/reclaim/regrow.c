@@ -14,29 +14,29 @@ enum { PIECES = 16 };
 #define PIECE_MIN  (32ull << 20)
 #define PIECE_UNIT (2ull << 20)
 
-static uint64_t take_step(strata_stack_t *stack, uint64_t grown, strata_layer_t **layer, uint64_t *piece) {
-    strata_stack_take(stack);
+static uint64_t next_step(strata_stack_t *stack, uint64_t grown, strata_layer_t **layer, uint64_t *piece) {
+    strata_stack_lock_own(stack);
     strata_trimmed_t *trimmed = &stack->idle.trimmed;
-    uint64_t step = strata_min(trimmed->to_recall, strata_max(trimmed->bytes / FIRST, trimmed->bytes - trimmed->to_recall));
+    uint64_t step = strata_min(trimmed->regrow_bytes, strata_max(trimmed->bytes / FIRST, trimmed->bytes - trimmed->regrow_bytes));
     if (!stack->open) step = 0;
     if (step > 0) *layer = stack->layers[trimmed->layer];
     *piece = strata_max(strata_round_down(trimmed->bytes / PIECES, PIECE_UNIT), PIECE_MIN);
-    uint64_t come = strata_min(trimmed->to_recall, strata_max(step, grown));
-    trimmed->to_recall -= step > 0 ? come : 0;
-    if (step > 0 && trimmed->to_recall == 0) atomic_fetch_sub(&stack->group->to_regrow, 1);
+    uint64_t come = strata_min(trimmed->regrow_bytes, strata_max(step, grown));
+    trimmed->regrow_bytes -= step > 0 ? come : 0;
+    if (step > 0 && trimmed->regrow_bytes == 0) atomic_fetch_sub(&stack->group->to_regrow, 1);
     strata_unlock(&stack->lock);
     return grown < step ? step : 0;
 }
 
 void strata_idle_end(strata_stack_t *stack) {
-    if (stack->idle.trimmed.to_recall > 0) atomic_fetch_sub(&stack->group->to_regrow, 1);
-    if (stack->idle.event) strata_events_give(&stack->domain->events, stack->idle.event);
+    if (stack->idle.trimmed.regrow_bytes > 0) atomic_fetch_sub(&stack->group->to_regrow, 1);
+    if (stack->idle.event) strata_events_release(&stack->domain->events, stack->idle.event);
     stack->idle = (strata_idle_release_t){0};
 }
 
 /* A piece that the cache already had is not a hit, because no request was served. A cache that combined the
  * piece counted none. */
-static strata_record_t *bring(strata_layer_t *layer, strata_stack_t *by, strata_stream_t stream, uint64_t size) {
+static strata_record_t *allocate_piece(strata_layer_t *layer, strata_stack_t *by, strata_stream_t stream, uint64_t size) {
     strata_record_t *record;
     strata_request_t request = {.struct_size = sizeof request,
                                 .size = size,
@@ -45,11 +45,11 @@ static strata_record_t *bring(strata_layer_t *layer, strata_stack_t *by, strata_
                                 .pool = by->group->pool,
                                 .flags = STRATA_NO_RETRY};
     strata_statistics_t *figures = &layer->stack->figures;
-    strata_stack_take(layer->stack);
+    strata_stack_lock_own(layer->stack);
     uint64_t growths = figures->growths, hits = figures->cache_hits;
     strata_unlock(&layer->stack->lock);
     if (strata_chunk_allocate_from(layer, by, size, &request, &record) != STRATA_OK) return NULL;
-    strata_stack_take(layer->stack);
+    strata_stack_lock_own(layer->stack);
     bool grown = figures->growths != growths;
     if (!grown && figures->cache_hits > hits) figures->cache_hits--;
     strata_unlock(&layer->stack->lock);
@@ -63,10 +63,10 @@ void strata_idle_regrow(strata_stack_t *stack, strata_stack_t *by, strata_stream
     strata_layer_t *layer = NULL;
     strata_record_t *pieces[PIECES];
     uint32_t count = 0;
-    uint64_t size, step = take_step(stack, grown, &layer, &size);
+    uint64_t size, step = next_step(stack, grown, &layer, &size);
     for (; step > 0 && count < PIECES; count++) {
         uint64_t wanted = strata_min(step, size);
-        if ((pieces[count] = bring(layer, by, stream, wanted)) == NULL) break;
+        if ((pieces[count] = allocate_piece(layer, by, stream, wanted)) == NULL) break;
         step -= wanted;
     }
     while (count > 0) strata_chunk_free(pieces[--count]);

@@ -5,7 +5,7 @@
 enum {
     BACKOFF_MIN_NS = 20 * 1000, /* between polls of a device that cannot predict when an event completes */
     BACKOFF_MAX_NS = 1000 * 1000,
-    STRANGERS_NS = 50 * 1000 * 1000 /* limit of a wait that only unregistered threads could end, since they may never call */
+    UNKNOWN_THREADS_NS = 50 * 1000 * 1000 /* limit of a wait that only unregistered threads could end, since they may never call */
 };
 
 static uint64_t after(uint64_t now, uint64_t ns) { return ns > UINT64_MAX - now ? UINT64_MAX : now + ns; }
@@ -13,11 +13,12 @@ static uint64_t after(uint64_t now, uint64_t ns) { return ns > UINT64_MAX - now 
 strata_waiting_t strata_waiting_begin(strata_domain_t *domain, uint64_t timeout) {
     strata_clock_t *clock = domain->device->clock;
     (void)strata_threads_self();
-    return (strata_waiting_t){.domain = domain,
-                              .deadline = after(clock->now(clock), timeout),
-                              .real_deadline = after(strata_real_now(), timeout),
-                              .stranger_deadline = after(strata_real_now(), timeout < STRANGERS_NS ? timeout : STRANGERS_NS),
-                              .backoff = BACKOFF_MIN_NS};
+    return (strata_waiting_t){
+        .domain = domain,
+        .deadline = after(clock->now(clock), timeout),
+        .real_deadline = after(strata_real_now(), timeout),
+        .unknown_deadline = after(strata_real_now(), timeout < UNKNOWN_THREADS_NS ? timeout : UNKNOWN_THREADS_NS),
+        .backoff = BACKOFF_MIN_NS};
 }
 
 uint32_t strata_waiting_threads(const strata_domain_t *domain) {
@@ -25,7 +26,7 @@ uint32_t strata_waiting_threads(const strata_domain_t *domain) {
 }
 
 bool strata_waiting_has_unknown_threads(const strata_waiting_t *waiting) {
-    if (waiting->domain->device->one_thread || strata_real_now() >= waiting->stranger_deadline) return false;
+    if (waiting->domain->device->one_thread || strata_real_now() >= waiting->unknown_deadline) return false;
     return strata_threads_has_unknown();
 }
 
@@ -104,7 +105,7 @@ void strata_waiting_unmark(strata_waiting_t *waiting) {
 
 /* Returns whether a free has advanced the epoch. A virtual clock jumps to the event. If other threads are at work, this first sleeps briefly in real time,
  * because they may free before the event. */
-static bool pass(const strata_waiting_t *waiting, uint64_t ready_at, uint64_t epoch) {
+static bool advance_time(const strata_waiting_t *waiting, uint64_t ready_at, uint64_t epoch) {
     strata_clock_t *clock = waiting->domain->device->clock;
     bool listens = !clock->is_virtual || strata_waiting_threads(waiting->domain) > 1;
     strata_domain_t *domain = waiting->domain;
@@ -127,9 +128,9 @@ static bool pass(const strata_waiting_t *waiting, uint64_t ready_at, uint64_t ep
 bool strata_waiting_wait_until(strata_waiting_t *waiting, uint64_t ready_at, uint64_t epoch) {
     strata_clock_t *clock = waiting->domain->device->clock;
     uint64_t began = clock->now(clock);
-    atomic_fetch_add(&waiting->domain->held_up, 1);
-    bool heard = pass(waiting, ready_at, epoch);
-    atomic_fetch_sub(&waiting->domain->held_up, 1);
+    atomic_fetch_add(&waiting->domain->blocked, 1);
+    bool heard = advance_time(waiting, ready_at, epoch);
+    atomic_fetch_sub(&waiting->domain->blocked, 1);
     waiting->nap = clock->is_virtual && !clock->polls ? 0 : clock->now(clock) - began;
     /* A sleep is longer than the last one by an eighth. A wait then ends late by at most an eighth of its length,
      * plus the kernel's own delay. If sleeps doubled, a wait of a millisecond would end half a millisecond late
@@ -142,7 +143,7 @@ bool strata_waiting_wait_until(strata_waiting_t *waiting, uint64_t ready_at, uin
 bool strata_waiting_sleep(strata_waiting_t *waiting, uint64_t epoch) {
     strata_domain_t *domain = waiting->domain;
     bool moved = false, alone = false;
-    atomic_fetch_add(&domain->held_up, 1);
+    atomic_fetch_add(&domain->blocked, 1);
     strata_lock(&domain->lock);
     domain->sleeping++;
     while (!moved && !alone && strata_real_now() < waiting->real_deadline) {
@@ -152,7 +153,7 @@ bool strata_waiting_sleep(strata_waiting_t *waiting, uint64_t epoch) {
     }
     moved = domain->epoch != epoch;
     domain->sleeping--;
-    atomic_fetch_sub(&domain->held_up, 1);
+    atomic_fetch_sub(&domain->blocked, 1);
     /* The other sleepers must check again whether they are alone. */
     if (alone) strata_condition_broadcast(&domain->freed);
     strata_unlock(&domain->lock);

@@ -8,7 +8,7 @@
 typedef struct strata_waiting {
     strata_domain_t *domain;
     uint64_t deadline, real_deadline;
-    uint64_t stranger_deadline; /* real time; until then the wait allows for a free by a thread that has never called */
+    uint64_t unknown_deadline; /* real time; until then the wait allows for a free by a thread that has never called */
     uint64_t backoff; /* ns of real time until the next poll */
     uint64_t nap; /* ns of the last sleep; 0 if it ended exactly at a predicted event */
     bool marked; /* this thread is among the domain's waiters, and every stack reports its frees */

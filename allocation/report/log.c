@@ -27,7 +27,7 @@ typedef struct noted {
 /* The array is small because a library that is loaded late has little space for thread storage. */
 static _Thread_local noted_t notes[NOTED];
 static _Thread_local uint32_t note_count; /* above NOTED it also counts the notes that did not fit */
-static _Thread_local bool telling;
+static _Thread_local bool is_delivering;
 
 typedef struct held {
     struct held *next;
@@ -50,7 +50,7 @@ strata_status_t strata_set_log(strata_log_fn log, void *context, strata_log_leve
     return STRATA_OK;
 }
 
-bool strata_log_is_reporting(void) { return telling; }
+bool strata_log_is_reporting(void) { return is_delivering; }
 
 void strata_log_hold(void) { holds++; }
 
@@ -70,8 +70,8 @@ static bool hold(strata_log_level_t level, const char *text, bool function_alone
 }
 
 /* The program's function may call functions that fail. The error of the reporting call is restored afterwards. */
-static void tell(strata_log_level_t level, const char *text, bool function_alone) {
-    if (telling || !strata_log_is_on(level)) return;
+static void deliver(strata_log_level_t level, const char *text, bool function_alone) {
+    if (is_delivering || !strata_log_is_on(level)) return;
     pthread_mutex_lock(&mutex);
     strata_log_fn log = function;
     void *context = function_context;
@@ -83,15 +83,15 @@ static void tell(strata_log_level_t level, const char *text, bool function_alone
     if (!log || (holds > 0 && !later)) fprintf(stderr, "%s\n", text);
     (void)strata_fail_again(&error);
     if (!log || holds > 0) return;
-    telling = true;
+    is_delivering = true;
     log(level, text, context);
-    telling = false;
+    is_delivering = false;
     (void)strata_fail_again(&error);
 }
 
-void strata_log_report(strata_log_level_t level, const char *text) { tell(level, text, false); }
+void strata_log_report(strata_log_level_t level, const char *text) { deliver(level, text, false); }
 
-void strata_log_report_error(strata_log_level_t level, const char *text) { tell(level, text, true); }
+void strata_log_report_error(strata_log_level_t level, const char *text) { deliver(level, text, true); }
 
 /* ---- notes ---- */
 
@@ -105,17 +105,17 @@ static const struct {
 };
 
 void strata_log_note(strata_log_note_t note, strata_place_t place, uint64_t bytes, uint64_t now) {
-    if (!strata_log_is_on(rows[note].level) || telling) return;
+    if (!strata_log_is_on(rows[note].level) || is_delivering) return;
     if (note_count < NOTED) notes[note_count] = (noted_t){.bytes = bytes, .now = now, .place = place, .note = note};
     note_count++;
 }
 
 void strata_log_flush(void) {
     noted_t copies[NOTED];
-    if (telling || holds > 0) return;
+    if (is_delivering || holds > 0) return;
     for (held_t *held; (held = first_held) != NULL; strata_host_delete(held)) {
         first_held = held->next;
-        tell(held->level, held->text, held->function_alone);
+        deliver(held->level, held->text, held->function_alone);
     }
     uint32_t count = note_count;
     if (count == 0) return;
@@ -129,9 +129,9 @@ void strata_log_flush(void) {
         snprintf(text, sizeof text, "%s:%u: %.*s%s%.*s%s%s", strata_place_name(strata_place_kind(noted->place)),
                  (unsigned)strata_place_device(noted->place), (int)(first - words), words, bytes, (int)(second - first - 1),
                  first + 1, now, second + 1);
-        tell(rows[noted->note].level, text, false);
+        deliver(rows[noted->note].level, text, false);
     }
     if (count <= NOTED) return;
     snprintf(text, sizeof text, "and %u more messages of the same call", (unsigned)(count - NOTED));
-    tell(STRATA_LOG_INFO, text, false);
+    deliver(STRATA_LOG_INFO, text, false);
 }

@@ -57,9 +57,9 @@ struct strata_outcome {
     bool decided; /* a `retry` tried to recover, as far as its options allow */
     strata_refusal_t refusal; /* the latest one: earlier refusals were overcome */
     strata_recovery_result_t recovery; /* the latest one */
-    const strata_layer_t *own; /* the layer that failed to recover on its own (strata_layer_has_reclaimed()), or NULL */
-    uint64_t own_gave; /* bytes returned to the device until then */
-    uint64_t given_before; /* bytes returned to the device before the request began */
+    const strata_layer_t *own; /* the layer that failed to recover on its own (strata_layer_note_reclaimed()), or NULL */
+    uint64_t own_released; /* bytes returned to the device until then */
+    uint64_t returned_before; /* bytes returned to the device before the request began */
 };
 
 /* Returns NULL if the request has no outcome, or is NULL. */
@@ -76,7 +76,7 @@ static inline void strata_outcome_begin(strata_outcome_t *outcome, uint64_t give
     outcome->refusal.by = STRATA_REFUSED_BY_OTHERS;
     outcome->recovery.ran = outcome->recovery.slept = outcome->recovery.timed_out = false;
     outcome->own = NULL;
-    outcome->given_before = given;
+    outcome->returned_before = given;
 }
 
 /* ---- refusals ---- */

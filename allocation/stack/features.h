@@ -19,21 +19,21 @@ typedef struct strata_wait_history {
     uint32_t extra_depth; /* blocks that were added to `depth` */
 } strata_wait_history_t;
 
-/* Memory that idleness released from a stack, most of which is recalled when requests come again. */
+/* Memory that idleness released from a stack, most of which is regrown when requests come again. */
 typedef struct strata_trimmed {
-    uint64_t bytes, to_recall; /* bytes released, and the part that is still to be recalled */
+    uint64_t bytes, regrow_bytes; /* bytes released, and the part that is still to be regrown */
     uint64_t idle_before; /* idle bytes of the layer before the release */
     uint8_t layer; /* number of the cache through which they are recalled */
 } strata_trimmed_t;
 
-/* The release of idle memory. Owned by reclaim/idle.c and reclaim/recall.c, guarded by the stack's lock. */
+/* The release of idle memory. Owned by reclaim/idle.c and reclaim/regrow.c, guarded by the stack's lock. */
 typedef struct strata_idle_release {
     strata_trimmed_t trimmed;
     strata_handle_t event; /* recorded on its stream by the last look for idleness, or NULL */
 } strata_idle_release_t;
 
 /* A stack whose stream was forgotten, or whose group has ended. It serves no more requests. Once the work of
- * its stream is done, its memory goes to other streams. Owned by life/forgotten.c, and by call/call.c for
+ * its stream is done, its memory goes to other streams. Owned by life/orphans.c, and by call/call.c for
  * `borrower_unknown`. Guarded by the stack's lock, except where a comment gives another rule. */
 typedef struct strata_forgotten {
     _Atomic bool orphan; /* changed under the domain's lock */

@@ -8,7 +8,7 @@
 
 typedef enum strata_hold {
     STRATA_HOLD_EXPORTED, /* for as long as the handle exists */
-    STRATA_HOLD_REGISTERED /* until each hold is ended by strata_handles_t.let_go */
+    STRATA_HOLD_REGISTERED /* until each hold is ended by strata_handles_t.unhold */
 } strata_hold_t;
 
 /* A handle and its address. */
@@ -18,30 +18,30 @@ typedef struct strata_held {
     strata_physical_t physical;
 } strata_held_t;
 
-/* Operations that pause and resume the memory of a source (docs/sharing.md). One thread at a time calls choose, then take or bring,
- * then settle. Frees of chosen handles wait for settle. */
+/* Operations that pause and resume the memory of a source (docs/sharing.md). One thread at a time calls choose,
+ * then release or restore, then finish. Frees of chosen handles wait for finish. */
 typedef struct strata_pausing {
     /* Marks the handles of [address, address + size) as `wanted`, or if that is false as staying, whatever other marks they have.
      * Returns false if the range is not the layer's. */
     bool (*mark)(strata_layer_t *self, uint64_t address, uint64_t size, bool wanted);
-    /* Chooses among the handles that have memory, or with `away` among the paused ones. It chooses all, or with `marked` those that
+    /* Chooses among the handles that have memory, or with `paused` among the paused ones. It chooses all, or with `marked` those that
      * are `wanted` and do not stay. Sets *count. Returns E_BUSY and chooses none if one that has memory is held. */
-    strata_status_t (*choose)(strata_layer_t *self, bool away, bool marked, uint32_t *count);
+    strata_status_t (*choose)(strata_layer_t *self, bool paused, bool marked, uint32_t *count);
     /* Returns the first chosen handle at *from or above, and moves *from past its address. Returns false if there is none. */
     bool (*next)(strata_layer_t *self, uint64_t *from, strata_held_t *handle);
     /* Return whether any handle of a range is chosen, and whether the handle with that number is paused. */
-    bool (*chose)(strata_layer_t *self, uint64_t address, uint64_t size);
-    bool (*is_away)(strata_layer_t *self, uint64_t address, uint64_t number);
+    bool (*is_chosen)(strata_layer_t *self, uint64_t address, uint64_t size);
+    bool (*is_paused)(strata_layer_t *self, uint64_t address, uint64_t number);
     /* Releases the memory of the chosen handles to the device. No work may use it. Memory that the device does not take back still
      * counts as reserved. Returns the bytes released. */
-    uint64_t (*take)(strata_layer_t *self);
+    uint64_t (*release)(strata_layer_t *self);
     /* Creates the memory of the chosen handles again, at their addresses. If that fails, all of it is released again. */
-    strata_status_t (*bring)(strata_layer_t *self);
-    void (*undo)(strata_layer_t *self); /* releases the memory that bring created */
+    strata_status_t (*restore)(strata_layer_t *self);
+    void (*undo)(strata_layer_t *self); /* releases the memory that restore created */
     /* Ends the step: no handle is chosen or marked any more. With `back`, the chosen ones are no longer paused. */
-    void (*settle)(strata_layer_t *self, bool back);
+    void (*finish)(strata_layer_t *self, bool back);
     /* Returns the number of paused handles. */
-    uint32_t (*count_away)(strata_layer_t *self);
+    uint32_t (*count_paused)(strata_layer_t *self);
 } strata_pausing_t;
 
 typedef struct strata_handles {
@@ -54,10 +54,10 @@ typedef struct strata_handles {
     strata_status_t (*hold)(strata_layer_t *self, strata_hold_t hold, uint64_t address, uint64_t size, strata_held_t *held,
                             uint32_t capacity, uint32_t *count);
     /* Ends one such hold. E_UNKNOWN_POINTER if there is none. */
-    strata_status_t (*let_go)(strata_layer_t *self, strata_hold_t hold, uint64_t address, uint64_t size);
+    strata_status_t (*unhold)(strata_layer_t *self, strata_hold_t hold, uint64_t address, uint64_t size);
     /* Makes the source place handles next to each other unless a request has an address. Called before the first request.
      * E_UNSUPPORTED if each block must be in one handle. E_HOST_MEMORY. */
-    strata_status_t (*lay_together)(strata_layer_t *self);
+    strata_status_t (*place_adjacent)(strata_layer_t *self);
     const strata_pausing_t *pausing;
 } strata_handles_t;
 /* No lock is held in any of these calls. */

@@ -10,7 +10,7 @@
 _Atomic uint32_t strata_magazines_threshold = 64;
 /* Each time that they served too little, the required contention grows by this factor, up to the max. */
 enum { THRESHOLD_FACTOR = 4, THRESHOLD_MAX = 1 << 24 };
-enum { LOOK_AFTER = 64 /* blocks that enter a magazine between two checks of its use */ };
+enum { CHECK_INTERVAL = 64 /* blocks that enter a magazine between two checks of its use */ };
 /* Refs that a block may have in a magazine before a free must use its record again. */
 enum { GENERATIONS = 1 << 16 };
 /* Larger blocks are not kept, because their use costs much more than a lock. */
@@ -38,14 +38,14 @@ static void count_idle(strata_magazine_t *magazine, const strata_magazine_block_
 
 static strata_magazine_block_t *idle_of(strata_magazine_t *magazine, size_t size) {
     for (strata_magazine_block_t *block = magazine->blocks; block < magazine->blocks + STRATA_MAGAZINE_BLOCKS; block++)
-        if (block->requested == size && !block->lent) return block;
+        if (block->requested == size && !block->handed_out) return block;
     return NULL;
 }
 
 /* Puts a block back under a ref that was never handed out. */
 static void reenable(strata_magazine_t *magazine, strata_magazine_block_t *block) {
     count_idle(magazine, block, 1);
-    block->lent = false;
+    block->handed_out = false;
     block->ref++;
 }
 
@@ -57,7 +57,7 @@ bool strata_magazine_free_pointer(strata_magazines_t *all, const strata_stack_t 
     strata_lock(&magazine->lock);
     for (uint32_t i = 0; i < STRATA_MAGAZINE_BLOCKS && !found; i++) {
         strata_magazine_block_t *block = &magazine->blocks[i];
-        found = block->ptr == ptr && block->lent && may_reenable(block) && is_of(stack, facade);
+        found = block->ptr == ptr && block->handed_out && may_reenable(block) && is_of(stack, facade);
         if (found) reenable(magazine, block);
     }
     strata_unlock(&magazine->lock);
@@ -84,10 +84,10 @@ static inline STRATA_FORCED strata_status_t serve(strata_stack_handle_t handle, 
     bool named = atomic_load_explicit(&stack->handle, memory_order_relaxed) == handle;
     if (__builtin_expect(!found || !named, 0)) return allocate_elsewhere(handle, stack, stream, size, block, missed);
     *block = (strata_block_t){.ptr = (void *)(uintptr_t)found->ptr, .size = found->size, .ref = found->ref};
-    found->lent = true;
+    found->handed_out = true;
     count_idle(magazine, found, -1);
     magazine->served++;
-    magazine->kept_served++;
+    magazine->served_since++;
     return __builtin_expect(strata_unlock_try_fast(&magazine->lock), 1) ? STRATA_OK : end(magazine);
 }
 
@@ -107,16 +107,16 @@ static strata_status_t allocate(strata_stack_handle_t handle, strata_stack_t *st
 }
 
 /* Requires that lock. Returns NULL if the magazine has not handed out the block, or if its record must be updated first. */
-static inline STRATA_FORCED strata_magazine_block_t *lent_of(strata_magazine_t *magazine, strata_ref_t ref) {
+static inline STRATA_FORCED strata_magazine_block_t *find_handed_out(strata_magazine_t *magazine, strata_ref_t ref) {
     for (strata_magazine_block_t *block = magazine->blocks; block < magazine->blocks + STRATA_MAGAZINE_BLOCKS; block++)
-        if (block->ref == ref && block->lent) return may_reenable(block) ? block : NULL;
+        if (block->ref == ref && block->handed_out) return may_reenable(block) ? block : NULL;
     return NULL;
 }
 
 /* `whose` is a handle if `by_handle` is set, and otherwise a facade. */
-static inline STRATA_FORCED bool take_back(uint64_t whose, strata_ref_t ref, strata_stack_t *stack, bool by_handle) {
+static inline STRATA_FORCED bool free_to_magazine(uint64_t whose, strata_ref_t ref, strata_stack_t *stack, bool by_handle) {
     strata_magazine_t *magazine = own(stack->magazine_use.storage);
-    strata_magazine_block_t *block = lent_of(magazine, ref);
+    strata_magazine_block_t *block = find_handed_out(magazine, ref);
     bool named = by_handle ? atomic_load_explicit(&stack->handle, memory_order_relaxed) == whose : block && is_of(stack, whose);
     if (__builtin_expect(!block || !named, 0)) return false;
     reenable(magazine, block);
@@ -139,7 +139,7 @@ static inline STRATA_FORCED strata_status_t free_in(uint64_t whose, strata_ref_t
                                                     bool by_handle) {
     strata_magazine_t *magazine = own(stack->magazine_use.storage);
     if (__builtin_expect(!strata_lock_try_fast(&magazine->lock), 0)) strata_lock(&magazine->lock);
-    if (__builtin_expect(!take_back(whose, ref, stack, by_handle), 0))
+    if (__builtin_expect(!free_to_magazine(whose, ref, stack, by_handle), 0))
         return by_handle ? free_elsewhere(whose, ref, stack, missed) : free_of_elsewhere(whose, ref, stack, missed);
     return __builtin_expect(strata_unlock_try_fast(&magazine->lock), 1) ? STRATA_OK : end(magazine);
 }
@@ -169,12 +169,12 @@ static strata_record_t *record_of(strata_stack_t *stack, const strata_magazine_b
 }
 
 /* A block that the program has becomes a plain record again. A free one returns to the cache, which never refuses. */
-static void leave(strata_stack_t *stack, const strata_magazine_block_t *block) {
+static void evict(strata_stack_t *stack, const strata_magazine_block_t *block) {
     if (!block->requested) return;
     strata_record_t *record = record_of(stack, block);
     record->attention &= (uint16_t)~STRATA_ATTENTION_CORE;
     record->generation = strata_ref_generation(block->ref);
-    if (block->lent) return;
+    if (block->handed_out) return;
     strata_stack_unbook(stack, record);
     (void)stack->quick_free(stack->cache, record);
 }
@@ -188,7 +188,7 @@ static strata_magazine_block_t *room(strata_magazine_t *magazine) {
 
 /* Returns whether a magazine may keep the block. The stack must have a handle that any thread may use, and no layer above the cache
  * that requests must call. Otherwise its threads would not find the block again. */
-static bool keeps(const strata_stack_t *stack, const strata_record_t *record) {
+static bool may_store(const strata_stack_t *stack, const strata_record_t *record) {
     bool open = atomic_load_explicit(&stack->handle, memory_order_relaxed) != 0 && !stack->forgotten.orphan &&
                 stack->only_thread == 0;
     return open && strata_threads_own && stack->attention_allocate == 0 && record->size <= LARGEST &&
@@ -196,20 +196,20 @@ static bool keeps(const strata_stack_t *stack, const strata_record_t *record) {
 }
 
 /* Puts a block into the magazine. Returns the one that it replaces. */
-static strata_magazine_block_t put(strata_magazine_t *magazine, const strata_magazine_block_t *fresh, bool *serves) {
+static strata_magazine_block_t exchange(strata_magazine_t *magazine, const strata_magazine_block_t *fresh, bool *serves) {
     strata_lock(&magazine->lock);
     strata_magazine_block_t *place = room(magazine), gone = *place;
     *place = *fresh;
-    if (!gone.lent) count_idle(magazine, &gone, -1);
+    if (!gone.handed_out) count_idle(magazine, &gone, -1);
     count_idle(magazine, fresh, 1);
-    *serves = ++magazine->kept < LOOK_AFTER || magazine->kept_served >= LOOK_AFTER;
-    if (magazine->kept >= LOOK_AFTER) magazine->kept = magazine->kept_served = 0;
+    *serves = ++magazine->stored < CHECK_INTERVAL || magazine->served_since >= CHECK_INTERVAL;
+    if (magazine->stored >= CHECK_INTERVAL) magazine->stored = magazine->served_since = 0;
     strata_unlock(&magazine->lock);
     return gone;
 }
 
 /* Takes the magazines away until threads have contended more often than the last time. */
-static void rest(strata_stack_t *stack) {
+static void suspend(strata_stack_t *stack) {
     strata_stack_flush_magazines(stack);
     atomic_store_explicit(&stack->magazines, NULL, memory_order_release);
     switch_path(stack, &magazine_path, strata_direct_own(stack));
@@ -220,23 +220,23 @@ static void rest(strata_stack_t *stack) {
                                                 THRESHOLD_MAX);
 }
 
-static void keep(strata_stack_t *stack, strata_record_t *record) {
+static void store(strata_stack_t *stack, strata_record_t *record) {
     strata_magazine_block_t fresh = {.ptr = record->ptr, .size = record->size, .requested = strata_record_requested(record)};
     fresh.ref = strata_ref_make(stack->number, strata_slab_slot(&stack->slab, record), record->generation + 2);
     record->generation++;
     record->attention |= STRATA_ATTENTION_CORE;
     stack->magazine_use.occupied |= (uint16_t)(1u << own_number());
     bool serves;
-    strata_magazine_block_t gone = put(own(stack->magazine_use.storage), &fresh, &serves);
-    leave(stack, &gone);
-    if (!serves && strata_magazines_threshold > 0) rest(stack);
+    strata_magazine_block_t gone = exchange(own(stack->magazine_use.storage), &fresh, &serves);
+    evict(stack, &gone);
+    if (!serves && strata_magazines_threshold > 0) suspend(stack);
 }
 
 bool strata_magazine_push(strata_stack_t *stack, strata_record_t *record) {
     bool only = stack->attention_free == STRATA_ATTENTION_MAGAZINES && record->attention == 0 && record->route == stack->route;
     if (!only) return false;
-    if (!keeps(stack, record)) return strata_direct_free_plain(stack, record);
-    keep(stack, record);
+    if (!may_store(stack, record)) return strata_direct_free_plain(stack, record);
+    store(stack, record);
     return true;
 }
 
@@ -253,7 +253,7 @@ static void empty(strata_stack_t *stack, strata_magazine_t *magazine) {
     stack->figures.allocations += served;
     stack->figures.frees += served;
     stack->figures.cache_hits += served;
-    for (uint32_t i = 0; i < STRATA_MAGAZINE_BLOCKS; i++) leave(stack, &blocks[i]);
+    for (uint32_t i = 0; i < STRATA_MAGAZINE_BLOCKS; i++) evict(stack, &blocks[i]);
 }
 
 void strata_stack_flush_magazines(strata_stack_t *stack) {
@@ -275,14 +275,14 @@ uint64_t strata_magazines_idle(const strata_stack_t *stack, int measure) {
 
 /* Each lock is held while its observer changes. A thread with a stale handle may hold it just to find the magazine empty, and its
  * acquire and release must call the same observer. */
-static void listen(strata_magazines_t *all, strata_lock_observer_t *observer) {
+static void set_observer(strata_magazines_t *all, strata_lock_observer_t *observer) {
     for (uint32_t i = 0; i < STRATA_MAGAZINES; i++) {
         strata_lock_t *lock = &all->of[i].lock;
         strata_lock_acquire(lock);
         if (lock->rank != STRATA_RANK_MAGAZINE) lock->rank = STRATA_RANK_MAGAZINE;
         strata_lock_observe(lock, observer);
         lock->observed = 0;
-        all->of[i].oldest = all->of[i].kept = all->of[i].kept_served = 0;
+        all->of[i].oldest = all->of[i].stored = all->of[i].served_since = 0;
         strata_lock_release(lock);
     }
 }
@@ -291,7 +291,7 @@ void strata_magazines_begin(strata_stack_t *stack) {
     const strata_layer_t *cache = stack->cache;
     const strata_direct_t *own = strata_direct_own(stack);
     if (!stack->quick_free || stack->ownerless || !own->magazines || !own->magazines(cache)) return;
-    listen(stack->magazine_use.storage, stack->lock.observer);
+    set_observer(stack->magazine_use.storage, stack->lock.observer);
     stack->attention_free |= STRATA_ATTENTION_MAGAZINES;
     atomic_store_explicit(&stack->magazines, stack->magazine_use.storage, memory_order_release);
     switch_path(stack, own, &magazine_path);
@@ -310,5 +310,5 @@ void strata_magazines_end(strata_stack_t *stack) {
     bool had = strata_magazines_of(stack) || use->extra_contended > 0;
     atomic_store_explicit(&stack->magazines, NULL, memory_order_release);
     use->contended = use->extra_contended = 0;
-    if (had) listen(use->storage, NULL);
+    if (had) set_observer(use->storage, NULL);
 }

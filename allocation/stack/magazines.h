@@ -9,7 +9,7 @@
  *
  * All other code treats a block in a magazine as live: its cache, the metrics, and the slab. In its record are
  * STRATA_ATTENTION_CORE and a generation that no ref ever has, so no other fast path finds it. A call that takes the stack's lock
- * with strata_stack_take() finds no block in a magazine. Those that the program has are plain records again, and the others are
+ * with strata_stack_lock_own() finds no block in a magazine. Those that the program has are plain records again, and the others are
  * free. Nothing that a block in a magazine depends on (handle, attention, an open stack) changes without that. */
 #ifndef STRATA_ALLOCATION_MAGAZINES_H
 #define STRATA_ALLOCATION_MAGAZINES_H
@@ -22,14 +22,14 @@ enum { STRATA_MAGAZINES = 16 /* bits of strata_magazine_use_t.occupied */, STRAT
 typedef struct strata_magazine_block {
     uint64_t ptr, size, requested; /* `requested` is 0 if the entry is empty */
     strata_ref_t ref; /* the program's ref; for a free block the next one that it gets */
-    bool lent; /* the program has it */
+    bool handed_out; /* the program has it */
 } strata_magazine_block_t;
 
 typedef struct strata_magazine {
     alignas(128) strata_lock_t lock; /* taken after the stack's */
     uint32_t oldest; /* counter that selects the block to replace in a full magazine */
     uint64_t served; /* requests served since it was emptied */
-    uint32_t kept, kept_served; /* blocks that entered and requests served, since the last check that it is useful */
+    uint32_t stored, served_since; /* blocks that entered and requests served, since the last check that it is useful */
     strata_magazine_block_t blocks[STRATA_MAGAZINE_BLOCKS];
     _Atomic uint64_t idle[STRATA_MEASURES]; /* bytes of its free blocks; also read without the lock */
 } strata_magazine_t;

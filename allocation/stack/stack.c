@@ -4,9 +4,9 @@
 strata_stack_t *_Atomic strata_stacks[STRATA_STACKS];
 
 void strata_stack_lock(strata_stack_t *stack) {
-    strata_stack_take(stack);
+    strata_stack_lock_own(stack);
     strata_stack_t *home = atomic_load(&stack->home);
-    if (home != stack) strata_stack_take(home);
+    if (home != stack) strata_stack_lock_own(home);
 }
 
 void strata_stack_unlock(strata_stack_t *stack) {
@@ -27,8 +27,8 @@ strata_stack_t *strata_stack_enter(strata_stack_handle_t handle) {
     return named ? stack : NULL;
 }
 
-void strata_stack_leave(strata_stack_t *stack) {
-    strata_stack_take(stack);
+void strata_stack_exit(strata_stack_t *stack) {
+    strata_stack_lock_own(stack);
     stack->holds.calls--;
     strata_unlock(&stack->lock);
 }

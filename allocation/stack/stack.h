@@ -47,7 +47,7 @@ enum {
 #define STRATA_LAYER_HAS(type, operation)                                                                                          \
     ((type)->struct_size >= offsetof(strata_layer_type_t, operation) + sizeof(type)->operation && (type)->operation)
 
-static inline bool strata_layer_takes(const strata_layer_type_t *type, strata_notice_kind_t kind) {
+static inline bool strata_layer_handles_notice(const strata_layer_type_t *type, strata_notice_kind_t kind) {
     return STRATA_LAYER_HAS(type, notify) && type->notices >> kind & 1;
 }
 
@@ -168,9 +168,9 @@ static inline bool strata_stack_serves(const strata_stack_t *stack, strata_strea
     return !stack->is_shared && !stack->forgotten.orphan && stack->stream == stream && stack->thread == thread;
 }
 
-/* Returns the stack that a handle names, or NULL if it is stale. It is not destroyed before strata_stack_leave(). Any thread. */
+/* Returns the stack that a handle names, or NULL if it is stale. It is not destroyed before strata_stack_exit(). Any thread. */
 strata_stack_t *strata_stack_enter(strata_stack_handle_t handle);
-void strata_stack_leave(strata_stack_t *stack);
+void strata_stack_exit(strata_stack_t *stack);
 
 /* ---- serving ---- */
 
@@ -207,9 +207,9 @@ uint32_t strata_record_sent_number(const strata_call_t *call, const strata_recor
 strata_status_t strata_record_ready_notes(strata_call_t *call, strata_record_t *record);
 void strata_record_mark_sent(const strata_call_t *call, strata_record_t *record, uint32_t number);
 
-/* Settling empties the stack's magazines, under its lock. Every path but the fast paths takes the lock with strata_stack_take(). */
+/* Settling empties the stack's magazines, under its lock. Every path but the fast paths takes the lock with strata_stack_lock_own(). */
 void strata_stack_flush_magazines(strata_stack_t *stack);
-static inline void strata_stack_take(strata_stack_t *stack) {
+static inline void strata_stack_lock_own(strata_stack_t *stack) {
     strata_lock(&stack->lock);
     if (__builtin_expect(stack->magazine_use.occupied, 0)) strata_stack_flush_magazines(stack);
 }

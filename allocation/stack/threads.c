@@ -10,7 +10,7 @@ _Thread_local uint64_t strata_threads_plain __attribute__((tls_model("initial-ex
 static _Atomic bool forked;
 
 static _Atomic uint32_t registered;
-static _Atomic uint32_t apart; /* threads that the library itself started */
+static _Atomic uint32_t internal; /* threads that the library itself started */
 static _Atomic uint64_t last_number;
 static _Atomic uint64_t exits;
 static pthread_key_t exit_key;
@@ -23,7 +23,7 @@ static uint64_t *alive;
 static uint32_t alive_count;
 static bool overflowed;
 
-static void come_alive(uint64_t number) {
+static void register_alive(uint64_t number) {
     size_t got;
     pthread_mutex_lock(&alive_lock);
     /* A reserved range with room for all numbers, touched as threads register. It outlives every facade. */
@@ -33,11 +33,11 @@ static void come_alive(uint64_t number) {
     pthread_mutex_unlock(&alive_lock);
 }
 
-static void leave(void *own) {
+static void unregister(void *own) {
     uint64_t number = strata_threads_own;
-    if (own == &apart) {
+    if (own == &internal) {
         strata_threads_own = 0;
-        atomic_fetch_sub(&apart, 1);
+        atomic_fetch_sub(&internal, 1);
         return;
     }
     pthread_mutex_lock(&alive_lock);
@@ -60,7 +60,7 @@ bool strata_threads_is_alive(uint64_t number) {
     return found;
 }
 
-static void make_key(void) { (void)pthread_key_create(&exit_key, leave); }
+static void make_key(void) { (void)pthread_key_create(&exit_key, unregister); }
 
 uint64_t strata_threads_enrol(void) {
     uint64_t number = atomic_fetch_add(&last_number, 1) + 1;
@@ -68,7 +68,7 @@ uint64_t strata_threads_enrol(void) {
     strata_threads_own = number;
     pthread_once(&exit_once, make_key);
     (void)pthread_setspecific(exit_key, &registered);
-    come_alive(strata_threads_own);
+    register_alive(strata_threads_own);
     atomic_fetch_add(&registered, 1);
     strata_threads_set_plain(true);
     return strata_threads_own;
@@ -77,11 +77,11 @@ uint64_t strata_threads_enrol(void) {
 void strata_threads_enrol_internal(void) {
     strata_threads_own = atomic_fetch_add(&last_number, 1) + 1;
     pthread_once(&exit_once, make_key);
-    (void)pthread_setspecific(exit_key, &apart);
-    atomic_fetch_add(&apart, 1);
+    (void)pthread_setspecific(exit_key, &internal);
+    atomic_fetch_add(&internal, 1);
 }
 
-bool strata_threads_has_unknown(void) { return strata_host_threads() > atomic_load(&registered) + atomic_load(&apart); }
+bool strata_threads_has_unknown(void) { return strata_host_threads() > atomic_load(&registered) + atomic_load(&internal); }
 
 void strata_threads_set_plain(bool plain) { strata_threads_plain = plain ? strata_threads_own : 0; }
 

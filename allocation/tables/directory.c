@@ -115,7 +115,7 @@ static bool place_inners(strata_directory_t *directory, granules_t granules) {
 }
 
 /* Unassigns the inner nodes of a range that cover nothing. The lock is held. */
-static void leave_inners(strata_directory_t *directory, granules_t granules) {
+static void unassign_inners(strata_directory_t *directory, granules_t granules) {
     for (uint64_t i = granules.first / STRATA_DIRECTORY_GRANULES; i <= (granules.end - 1) / STRATA_DIRECTORY_GRANULES; i++) {
         strata_directory_inner_t *inner = inner_of(directory, i);
         if (!inner || inner->pages > 0) continue;
@@ -220,7 +220,7 @@ strata_status_t strata_directory_cover(strata_directory_t *directory, uint64_t a
         uint32_t wanted = placed ? leaves_wanted(directory, granules) : 0;
         bool fits = wanted && wanted <= room_now(directory);
         if (fits) cover_all(directory, granules);
-        else leave_inners(directory, granules);
+        else unassign_inners(directory, granules);
         bool with_entries = directory->has_entries;
         strata_unlock(&directory->lock);
         if (fits) return STRATA_OK;
@@ -278,7 +278,7 @@ void strata_directory_uncover(strata_directory_t *directory, uint64_t address, u
         }
     }
     empty_leaves(directory, first, end);
-    leave_inners(directory, granules);
+    unassign_inners(directory, granules);
     strata_unlock(&directory->lock);
 }
 

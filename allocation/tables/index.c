@@ -33,7 +33,7 @@ void strata_index_add(strata_index_t *index, uint32_t node, uint32_t hash) {
 
 void strata_index_remove(strata_index_t *index, uint32_t node) {
     uint32_t *at = &strata_index_link(index, strata_index_chain(index, strata_index_link(index, node)->hash))->head;
-    for (; *at != node; at = &strata_index_link(index, *at)->next) index->looked++;
+    for (; *at != node; at = &strata_index_link(index, *at)->next) index->examined++;
     *at = strata_index_link(index, node)->next;
     index->count--;
 }

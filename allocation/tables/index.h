@@ -4,7 +4,7 @@
  * rehashes many nodes.
  *
  * The owner of the nodes keeps a link in each, and never writes to it. The head in it belongs to another
- * chain, even while the node is unused. Guarded by the owner of the nodes. `looked` counts the nodes that
+ * chain, even while the node is unused. Guarded by the owner of the nodes. `examined` counts the nodes that
  * look-ups and removals have passed; tests check it. */
 #ifndef STRATA_ALLOCATION_MECHANISM_INDEX_H
 #define STRATA_ALLOCATION_MECHANISM_INDEX_H
@@ -24,7 +24,7 @@ typedef struct strata_index {
     uint32_t chains; /* never 0 */
     uint32_t mask; /* the smallest 2^n - 1 that is at least the last chain's number */
     uint32_t count;
-    uint64_t looked;
+    uint64_t examined;
 } strata_index_t;
 
 /* Requires new nodes of which none is taken. */
@@ -53,7 +53,7 @@ static inline uint32_t strata_index_chain(const strata_index_t *index, uint32_t 
 
 static inline uint32_t strata_index_seek(strata_index_t *index, uint32_t node, uint32_t hash) {
     for (; node; node = strata_index_link(index, node)->next) {
-        index->looked++;
+        index->examined++;
         if (strata_index_link(index, node)->hash == hash) break;
     }
     return node;

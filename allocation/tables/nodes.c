@@ -46,7 +46,7 @@ static uint32_t touch(strata_nodes_t *nodes) {
     return nodes->used < strata_min(nodes->room, nodes->capacity) ? nodes->used++ : 0;
 }
 
-uint32_t strata_nodes_take(strata_nodes_t *nodes) {
+uint32_t strata_nodes_acquire(strata_nodes_t *nodes) {
     uint32_t node = nodes->free_head;
     if (node == 0) return touch(nodes);
     nodes->free_head = next_of(nodes, node);
@@ -54,7 +54,7 @@ uint32_t strata_nodes_take(strata_nodes_t *nodes) {
     return node;
 }
 
-void strata_nodes_give(strata_nodes_t *nodes, uint32_t node) {
+void strata_nodes_release(strata_nodes_t *nodes, uint32_t node) {
     memcpy(strata_node(nodes, node), &nodes->free_head, sizeof nodes->free_head);
     nodes->free_head = node;
     nodes->unused++;

@@ -25,8 +25,8 @@ typedef struct strata_nodes {
 strata_status_t strata_nodes_init(strata_nodes_t *nodes, size_t node_size, uint32_t capacity);
 void strata_nodes_destroy(strata_nodes_t *nodes);
 /* Returns 0 if all nodes are taken, either permanently or until the range has grown. Contents are undefined. */
-uint32_t strata_nodes_take(strata_nodes_t *nodes);
-void strata_nodes_give(strata_nodes_t *nodes, uint32_t node);
+uint32_t strata_nodes_acquire(strata_nodes_t *nodes);
+void strata_nodes_release(strata_nodes_t *nodes, uint32_t node);
 static inline void *strata_node(const strata_nodes_t *nodes, uint32_t node) {
     return nodes->memory + (size_t)node * nodes->node_size;
 }

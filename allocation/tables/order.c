@@ -27,7 +27,7 @@ static uint32_t descend(strata_order_t *order, const strata_order_key_t *key, ui
     uint32_t *level = order->first, node = 0;
     for (uint32_t i = STRATA_ORDER_LEVELS; i-- > 0;) {
         for (; level[i]; node = level[i], level = strata_order_link(order, node)->next) {
-            order->looked++;
+            order->examined++;
             if (!before(&strata_order_link(order, level[i])->key, key)) break;
         }
         links[i] = &level[i];

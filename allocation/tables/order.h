@@ -3,7 +3,7 @@
  * no memory of its own, and adding never fails. A node's number alone decides how many levels it has, so
  * the shape depends only on the nodes.
  *
- * Guarded by the owner of the nodes. `looked` counts the nodes that were compared; tests check it. */
+ * Guarded by the owner of the nodes. `examined` counts the nodes that were compared; tests check it. */
 #ifndef STRATA_ALLOCATION_MECHANISM_ORDER_H
 #define STRATA_ALLOCATION_MECHANISM_ORDER_H
 
@@ -26,7 +26,7 @@ typedef struct strata_order {
     size_t at; /* offset of the link in a node */
     uint32_t first[STRATA_ORDER_LEVELS];
     uint32_t count;
-    uint64_t looked;
+    uint64_t examined;
 } strata_order_t;
 
 void strata_order_init(strata_order_t *order, const strata_nodes_t *nodes, size_t at);

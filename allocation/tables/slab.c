@@ -60,7 +60,7 @@ strata_status_t strata_slab_reserve(const strata_slab_t *slab, uint64_t slots) {
 }
 
 /* Requests growth, which happens once no lock is held, and adopts growth that has happened since the last call. */
-static void want_room(strata_slab_t *slab) {
+static void request_growth(strata_slab_t *slab) {
     slab->room = room_now(slab);
     if (slab->used < slab->room / 2) return;
     uint64_t wanted = strata_min(2 * (uint64_t)slab->room, slab->capacity);
@@ -72,7 +72,7 @@ static void want_room(strata_slab_t *slab) {
 
 uint32_t strata_slab_touch(strata_slab_t *slab) {
     if (slab->used >= slab->capacity || slab->first_generation >= STRATA_GENERATION_LAST) return 0;
-    if (slab->used >= slab->room / 2 && slab->room < slab->capacity) want_room(slab);
+    if (slab->used >= slab->room / 2 && slab->room < slab->capacity) request_growth(slab);
     if (slab->used >= slab->room) return 0;
     uint32_t slot = slab->used++;
     slab->records[slot].generation = slab->first_generation;

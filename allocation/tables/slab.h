@@ -45,7 +45,7 @@ static inline uint64_t strata_slab_slots_for(const strata_slab_t *slab, uint32_t
 /* Makes room for slots up to `slots`, which strata_slab_slots_for() returned under the lock. No lock is
  * held. E_LIMIT if the slab can never have that many. E_HOST_MEMORY. */
 strata_status_t strata_slab_reserve(const strata_slab_t *slab, uint64_t slots);
-/* The slow path of strata_slab_take(): touches a new slot. Returns 0 if the slab is full, either
+/* The slow path of strata_slab_acquire(): touches a new slot. Returns 0 if the slab is full, either
  * permanently or until its ranges have grown. */
 uint32_t strata_slab_touch(strata_slab_t *slab);
 /* Retires a slot that has exhausted its generations. */
@@ -78,7 +78,7 @@ static inline void strata_slab_note_used(strata_slab_t *slab, uint32_t slot) { s
 
 /* Returns a slot in state UNUSED with its generation and home set and everything else undefined, or 0 if
  * the slab is full. */
-static inline uint32_t strata_slab_take(strata_slab_t *slab) {
+static inline uint32_t strata_slab_acquire(strata_slab_t *slab) {
     uint32_t slot = slab->free_head;
     if (__builtin_expect(slot == 0, 0)) return strata_slab_touch(slab);
     slab->free_head = slab->records[slot].next;
@@ -97,7 +97,7 @@ static inline void strata_slab_link(strata_slab_t *slab, uint32_t slot) {
 
 /* Returns a slot to the slab. If the slot was ever live, the code that freed the record has already raised
  * its generation. */
-static inline void strata_slab_give(strata_slab_t *slab, uint32_t slot) {
+static inline void strata_slab_release(strata_slab_t *slab, uint32_t slot) {
     if (__builtin_expect(slab->records[slot].generation >= STRATA_GENERATION_LAST, 0)) strata_slab_retire(slab, slot);
     else strata_slab_link(slab, slot);
 }

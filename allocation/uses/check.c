@@ -11,7 +11,7 @@ static strata_status_t corrupt(const char *layer, const char *what) {
     return strata_fail(STRATA_E_CORRUPT, 0, "%s: %s", layer, what);
 }
 
-/* Checks that a waiting block has `left` waiting uses, and that the end of each can be observed. */
+/* Checks that a waiting block has `unfinished` waiting uses, and that the end of each can be observed. */
 static strata_status_t validate_block(const strata_uses_t *uses, const char *layer, uint32_t head, tally_t *tally) {
     const strata_use_t *block = strata_use_at(uses, head);
     uint32_t left = 0, steps = 0;
@@ -31,7 +31,8 @@ static strata_status_t validate_block(const strata_uses_t *uses, const char *lay
     tally->waiting += left;
     tally->bytes += block->bytes;
     if (!block->record) tally->reduced += block->reduced;
-    if (left == 0 || left != block->left || !block->counted || block->lost) return corrupt(layer, "a block waits without a use");
+    if (left == 0 || left != block->unfinished || !block->counted || block->unobservable)
+        return corrupt(layer, "a block waits without a use");
     return STRATA_OK;
 }
 

@@ -8,12 +8,12 @@ static strata_user_t *user_at(const strata_uses_t *uses, uint32_t user) { return
 /* Records one event after all work of the stream, which covers every use of it that has none. If that
  * fails, the host waits. The locks may be released, so another thread may forget the stream concurrently. */
 bool strata_uses_mark_end(strata_uses_t *uses, uint32_t node, strata_call_t *call) {
-    strata_handle_t event = uses->mode == STRATA_USES_ON_HOST ? NULL : strata_uses_take_event(uses, call);
+    strata_handle_t event = uses->mode == STRATA_USES_ON_HOST ? NULL : strata_uses_acquire_event(uses, call);
     strata_user_t *user = user_at(uses, node);
     bool marked = event && user->state == STRATA_USER_NAMED &&
                   strata_domain_record_event(uses->stack->domain, event, user->stream) == STRATA_OK;
     if (marked) user->end_event = event;
-    else if (event) strata_events_give(uses->users.events, event);
+    else if (event) strata_events_release(uses->users.events, event);
     return marked || user->state != STRATA_USER_NAMED || strata_uses_wait_for_user(uses, node, call);
 }
 

@@ -15,7 +15,7 @@ static bool adopt(strata_free_stream_t *self, strata_stream_t stream) {
 bool strata_free_stream_make(strata_free_stream_t *self, strata_call_t *call) {
     strata_stream_t stream;
     if (self->user) return true;
-    strata_opened_t opened = strata_call_unlock(call);
+    strata_unlocked_t opened = strata_call_unlock(call);
     bool made = strata_device_stream_create(device_of(self), STRATA_STREAM_NON_BLOCKING, 0, &stream) == STRATA_OK;
     strata_call_lock(call, opened);
     if (made && !adopt(self, stream)) {
@@ -27,9 +27,9 @@ bool strata_free_stream_make(strata_free_stream_t *self, strata_call_t *call) {
 }
 
 /* Returns NULL if the device refuses. */
-static strata_handle_t take_event(strata_events_t *events) {
+static strata_handle_t acquire_event(strata_events_t *events) {
     strata_handle_t event;
-    while ((event = strata_events_take(events)) == NULL)
+    while ((event = strata_events_acquire(events)) == NULL)
         if (strata_events_ensure(events, 4) != STRATA_OK) return NULL;
     return event;
 }
@@ -43,11 +43,11 @@ static bool is_captured(strata_device_t *device, strata_handle_t event) {
 
 bool strata_free_stream_wait_for(strata_free_stream_t *self, strata_stream_t stream) {
     strata_device_t *device = device_of(self);
-    strata_handle_t event = take_event(self->uses->users.events);
+    strata_handle_t event = acquire_event(self->uses->users.events);
     if (!event) return false;
     bool done = strata_device_event_record(device, event, stream) == STRATA_OK && !is_captured(device, event) &&
                 strata_device_stream_wait(device, self->stream, event) == STRATA_OK;
-    strata_events_give(self->uses->users.events, event);
+    strata_events_release(self->uses->users.events, event);
     return done;
 }
 
@@ -59,7 +59,7 @@ uint32_t strata_free_stream_note(strata_free_stream_t *self, uint64_t bytes, str
 }
 
 void strata_free_stream_synchronise(strata_free_stream_t *self, strata_call_t *call) {
-    strata_opened_t opened = strata_call_unlock(call);
+    strata_unlocked_t opened = strata_call_unlock(call);
     (void)strata_device_stream_synchronise(device_of(self), self->stream);
     strata_call_lock(call, opened);
 }

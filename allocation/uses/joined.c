@@ -76,13 +76,13 @@ static bool is_joined(const strata_uses_t *uses, uint32_t head, answers_t *answe
     return true;
 }
 
-static void pass_all(strata_uses_t *uses, uint32_t head) {
+static void complete_all(strata_uses_t *uses, uint32_t head) {
     for (uint32_t node = head; node; node = strata_use_at(uses, node)->next) strata_uses_end(uses, node, STRATA_USE_PASSED);
 }
 
 /* ---- blocks that are not joined yet, in the order in which they are examined ---- */
 
-static void put_last(strata_uses_t *uses, uint32_t head) {
+static void append_joining(strata_uses_t *uses, uint32_t head) {
     uses->stack->figures.deferred_bytes += strata_use_at(uses, head)->bytes;
     strata_use_at(uses, head)->next_waiting = 0;
     if (uses->last_joining) strata_use_at(uses, uses->last_joining)->next_waiting = head;
@@ -90,7 +90,7 @@ static void put_last(strata_uses_t *uses, uint32_t head) {
     uses->last_joining = head;
 }
 
-static uint32_t take_first(strata_uses_t *uses) {
+static uint32_t pop_joining(strata_uses_t *uses) {
     uint32_t head = uses->joining;
     uses->stack->figures.deferred_bytes -= strata_use_at(uses, head)->bytes;
     uses->joining = strata_use_at(uses, head)->next_waiting;
@@ -98,35 +98,35 @@ static uint32_t take_first(strata_uses_t *uses) {
     return head;
 }
 
-strata_freed_t strata_uses_free_inside(strata_uses_t *uses, uint32_t head) {
+strata_freed_t strata_uses_free_in_capture(strata_uses_t *uses, uint32_t head) {
     answers_t answers = {.count = 0};
     if (!is_captured(uses, head)) {
         strata_uses_hold_for_captures(uses, head);
     } else if (!is_joined(uses, head, &answers)) {
-        put_last(uses, head);
+        append_joining(uses, head);
     } else {
-        pass_all(uses, head);
+        complete_all(uses, head);
         return STRATA_FREED_DONE;
     }
     return STRATA_FREED_WAITS;
 }
 
-uint32_t strata_uses_poll_inside(strata_uses_t *uses) {
+uint32_t strata_uses_poll_in_capture(strata_uses_t *uses) {
     strata_done_t done = {0};
     answers_t answers = {.count = 0};
     uint32_t last = uses->last_joining, head = 0;
     for (uint32_t looks = 0; looks < LOOKS && uses->joining && head != last; looks++) {
-        head = take_first(uses);
+        head = pop_joining(uses);
         if (is_joined(uses, head, &answers)) {
-            pass_all(uses, head);
+            complete_all(uses, head);
             strata_uses_add_done(uses, &done, head);
         } else {
-            put_last(uses, head);
+            append_joining(uses, head);
         }
     }
     return done.first;
 }
 
 void strata_uses_keep_joining(strata_uses_t *uses) {
-    while (uses->joining) strata_uses_hold_for_captures(uses, take_first(uses));
+    while (uses->joining) strata_uses_hold_for_captures(uses, pop_joining(uses));
 }

@@ -28,7 +28,7 @@ static void append(strata_last_users_t *last, uint32_t node) {
     last->last_destroyed = node;
 }
 
-static void leave(void *owner, uint32_t node) {
+static void detach_destroyed(void *owner, uint32_t node) {
     strata_last_users_t *last = owner;
     strata_users_detach(&last->users, node, STRATA_USER_DESTROYED);
     append(last, node);
@@ -36,7 +36,7 @@ static void leave(void *owner, uint32_t node) {
 }
 
 /* Returns false if the entry is not in the list. */
-static bool take_out(strata_last_users_t *last, uint32_t node) {
+static bool unlist(strata_last_users_t *last, uint32_t node) {
     uint32_t before = 0, at = last->first_destroyed;
     while (at && at != node) before = at, at = strata_user_at(&last->users, at)->list;
     if (at == 0) return false;
@@ -49,15 +49,15 @@ static bool take_out(strata_last_users_t *last, uint32_t node) {
 
 /* A block of a DESTROYED stream was freed just now, so the entry must stay until the host has waited for this
  * free too. */
-static void stay(strata_last_users_t *last, uint32_t node) {
-    if (!take_out(last, node)) strata_user_at(&last->users, node)->holds++;
+static void hold_destroyed(strata_last_users_t *last, uint32_t node) {
+    if (!unlist(last, node)) strata_user_at(&last->users, node)->holds++;
     append(last, node);
 }
 
 uint32_t strata_last_users_of(strata_last_users_t *last, strata_stream_t stream) {
     uint32_t node = strata_users_find(&last->users, stream);
     if (node) return node;
-    if (stream == STRATA_STREAM_PER_THREAD) strata_users_reap(&last->users, leave, last);
+    if (stream == STRATA_STREAM_PER_THREAD) strata_users_reap(&last->users, detach_destroyed, last);
     node = strata_users_make(&last->users, stream);
     if (node) strata_user_at(&last->users, node)->holds = 1;
     return node;
@@ -67,7 +67,7 @@ void strata_last_users_mark(strata_last_users_t *last, strata_record_t *block, u
     /* The mark must not name the entry of a destroyed stream, because another stream may soon get it. */
     bool named = user && strata_user_at(&last->users, user)->state == STRATA_USER_NAMED;
     strata_mark(block, ++last->frees, named ? user : 0);
-    if (user && strata_user_at(&last->users, user)->state == STRATA_USER_DESTROYED) stay(last, user);
+    if (user && strata_user_at(&last->users, user)->state == STRATA_USER_DESTROYED) hold_destroyed(last, user);
     strata_last_users_release(last, user);
 }
 
@@ -75,33 +75,33 @@ void strata_last_users_mark(strata_last_users_t *last, strata_record_t *block, u
  * not possible, or if the stream is being captured. */
 static strata_handle_t mark_work(strata_domain_t *domain, const strata_user_t *user) {
     bool nameable = strata_user_is_nameable(user) && strata_domain_refuse_captured(domain, user->stream) == STRATA_OK;
-    strata_handle_t event = nameable ? strata_events_take(&domain->events) : NULL;
+    strata_handle_t event = nameable ? strata_events_acquire(&domain->events) : NULL;
     if (!event || strata_domain_record_event(domain, event, user->stream) == STRATA_OK) return event;
-    strata_events_give(&domain->events, event);
+    strata_events_release(&domain->events, event);
     return NULL;
 }
 
 static bool wait_for(strata_domain_t *domain, strata_handle_t event, strata_call_t *call) {
-    strata_opened_t opened = strata_call_unlock(call);
+    strata_unlocked_t opened = strata_call_unlock(call);
     bool done = strata_device_event_synchronise(domain->device, event) == STRATA_OK &&
                 strata_events_ensure(&domain->events, 1) == STRATA_OK;
     strata_call_lock(call, opened);
-    strata_events_give(&domain->events, event);
+    strata_events_release(&domain->events, event);
     return done;
 }
 
 /* A DESTROYED stream has no handle to wait by, only an event, if one could be taken. */
-static bool wait_for_gone(strata_last_users_t *last, strata_domain_t *domain, strata_call_t *call) {
+static bool wait_for_destroyed(strata_last_users_t *last, strata_domain_t *domain, strata_call_t *call) {
     bool done = true;
     for (uint32_t node = last->first_destroyed; done && node; node = strata_user_at(&last->users, node)->list) {
         strata_handle_t event = strata_user_at(&last->users, node)->end_event;
         uint64_t count = strata_user_at(&last->users, node)->count;
-        strata_opened_t opened = strata_call_unlock(call);
+        strata_unlocked_t opened = strata_call_unlock(call);
         done = event && strata_device_event_synchronise(domain->device, event) == STRATA_OK;
         strata_call_lock(call, opened);
         /* Another thread has waited too, so the entry may have been reused. The entries after it now
          * begin the list. */
-        if (count <= last->waited) return done && wait_for_gone(last, domain, call);
+        if (count <= last->waited) return done && wait_for_destroyed(last, domain, call);
     }
     return done;
 }
@@ -109,10 +109,10 @@ static bool wait_for_gone(strata_last_users_t *last, strata_domain_t *domain, st
 /* Waits for each user, because the device of a captured stream must not be waited for. The lock is held,
  * and is released during each wait. */
 static bool wait_for_each(strata_last_users_t *last, strata_domain_t *domain, strata_call_t *call) {
-    strata_opened_t opened = strata_call_unlock(call);
+    strata_unlocked_t opened = strata_call_unlock(call);
     bool done = strata_events_ensure(&domain->events, 1) == STRATA_OK;
     strata_call_lock(call, opened);
-    done = done && wait_for_gone(last, domain, call);
+    done = done && wait_for_destroyed(last, domain, call);
     for (uint32_t node = 1; done && node < last->users.nodes.used; node++) {
         const strata_user_t *user = strata_user_at(&last->users, node);
         if (user->state != STRATA_USER_NAMED) continue;
@@ -123,7 +123,7 @@ static bool wait_for_each(strata_last_users_t *last, strata_domain_t *domain, st
 }
 
 static bool wait_for_all(strata_domain_t *domain, strata_call_t *call) {
-    strata_opened_t opened = strata_call_unlock(call);
+    strata_unlocked_t opened = strata_call_unlock(call);
     bool done = strata_domain_wait_for_all(domain);
     strata_call_lock(call, opened);
     return done;
@@ -142,12 +142,12 @@ bool strata_last_users_wait(strata_last_users_t *last, strata_domain_t *domain, 
 
 void strata_last_users_stream_destroyed(strata_last_users_t *last, strata_domain_t *domain, strata_stream_t stream,
                                         strata_call_t *call) {
-    strata_opened_t opened = strata_call_unlock(call);
+    strata_unlocked_t opened = strata_call_unlock(call);
     (void)strata_events_ensure(&domain->events, 1);
     strata_call_lock(call, opened);
     uint32_t node = strata_users_find(&last->users, stream);
     if (node) strata_user_at(&last->users, node)->end_event = mark_work(domain, strata_user_at(&last->users, node));
-    if (node) leave(last, node);
+    if (node) detach_destroyed(last, node);
 }
 
 strata_status_t strata_last_users_validate(strata_last_users_t *last) {

@@ -16,14 +16,14 @@ static strata_record_notes_t *entry_of(const strata_stack_t *home, const strata_
     return entry_at(&home->notes, strata_slab_slot(&home->slab, record));
 }
 
-const strata_record_notes_t *strata_record_notes_noted(const strata_stack_t *home, uint32_t slot, uint32_t generation) {
+const strata_record_notes_t *strata_record_notes_find(const strata_stack_t *home, uint32_t slot, uint32_t generation) {
     const strata_record_notes_t *notes = entry_at(&home->notes, slot);
     return notes && notes->generation == generation ? notes : NULL;
 }
 
 const strata_record_notes_t *strata_record_notes_of(const strata_record_t *record) {
     const strata_stack_t *home = strata_stack_of(record->home);
-    return strata_record_notes_noted(home, strata_slab_slot(&home->slab, record), record->generation);
+    return strata_record_notes_find(home, strata_slab_slot(&home->slab, record), record->generation);
 }
 
 /* The lock is held. */
@@ -38,7 +38,7 @@ static strata_status_t make_table(strata_stack_t *home) {
     strata_status_t status = strata_growing_reserve(&range, MIN_ENTRIES * sizeof(strata_record_notes_t),
                                                     (size_t)STRATA_SLAB_SLOTS * sizeof(strata_record_notes_t));
     if (status != STRATA_OK) return status;
-    strata_stack_take(home);
+    strata_stack_lock_own(home);
     bool mine = home->open && !home->notes.entries;
     if (mine) home->notes = (strata_notes_table_t){.entries = range.memory, .range = range, .count = entries_in(&range)};
     strata_unlock(&home->lock);
@@ -49,7 +49,7 @@ static strata_status_t make_table(strata_stack_t *home) {
 /* Creates the table, or grows it so that it has an entry for the slot. A record of the stack keeps the
  * stack from ending. No lock is held. */
 static strata_status_t grow_table(strata_stack_t *home, uint32_t slot) {
-    strata_stack_take(home);
+    strata_stack_lock_own(home);
     bool made = home->notes.entries != NULL;
     strata_growing_t range = home->notes.range;
     strata_unlock(&home->lock);
@@ -59,7 +59,7 @@ static strata_status_t grow_table(strata_stack_t *home, uint32_t slot) {
     if (needed > strata_growing_max(&range))
         return strata_fail(STRATA_E_LIMIT, 0, "the host has room to share only the first %u blocks of a stack", entries_in(&range));
     status = strata_growing_grow(&range, needed);
-    strata_stack_take(home);
+    strata_stack_lock_own(home);
     if (home->notes.entries == range.memory) home->notes.count = entries_in(&range);
     strata_unlock(&home->lock);
     return status;
@@ -70,7 +70,7 @@ static strata_status_t make_entry(strata_stack_t *home, uint32_t slot) {
     strata_status_t status = STRATA_OK;
     for (bool there = false; !there && status == STRATA_OK;) {
         status = grow_table(home, slot);
-        strata_stack_take(home);
+        strata_stack_lock_own(home);
         there = has_entry(&home->notes, slot) || !home->open;
         strata_unlock(&home->lock);
     }
@@ -82,7 +82,7 @@ static strata_status_t make_entry(strata_stack_t *home, uint32_t slot) {
 static strata_stack_t *lock_home(const strata_call_t *call, const strata_record_t *record) {
     strata_stack_t *home = strata_stack_of(record->home);
     if (strata_call_holds(call, home)) return NULL;
-    strata_stack_take(home);
+    strata_stack_lock_own(home);
     return home;
 }
 
@@ -102,12 +102,12 @@ static strata_record_notes_t *claim(strata_record_t *record) {
 void strata_record_note(strata_record_t *record, const strata_note_t *note) {
     strata_stack_t *serving_stack = strata_stack_of(record->stack), *home = strata_stack_of(record->home);
     uint32_t slot = strata_slab_slot(&home->slab, record);
-    strata_stack_take(home);
+    strata_stack_lock_own(home);
     bool there = has_entry(&home->notes, slot);
     strata_unlock(&home->lock);
     if (!there && make_entry(home, slot) != STRATA_OK) return;
     strata_call_t call = {.stack = serving_stack};
-    strata_stack_take(serving_stack);
+    strata_stack_lock_own(serving_stack);
     call.held[strata_call_level(&call, serving_stack)] = serving_stack;
     strata_stack_t *entered = lock_home(&call, record);
     strata_record_notes_t *notes = claim(record);
@@ -125,7 +125,7 @@ static strata_status_t ensure_entry(strata_call_t *call, const strata_record_t *
     bool there = has_entry(&home->notes, slot);
     unlock_home(entered);
     if (there) return STRATA_OK;
-    strata_opened_t opened = strata_call_unlock(call);
+    strata_unlocked_t opened = strata_call_unlock(call);
     strata_status_t status = make_entry(home, slot);
     strata_call_lock(call, opened);
     if (status != STRATA_OK || record->generation == generation) return status;
@@ -133,9 +133,9 @@ static strata_status_t ensure_entry(strata_call_t *call, const strata_record_t *
 }
 
 strata_status_t strata_record_ready_notes(strata_call_t *call, strata_record_t *record) {
-    strata_stack_t *home = strata_call_stay(call, record);
+    strata_stack_t *home = strata_call_pin_home(call, record);
     strata_status_t status = ensure_entry(call, record);
-    strata_call_stayed(call, home);
+    strata_call_unpin_home(call, home);
     return status;
 }
 
@@ -201,7 +201,7 @@ void strata_record_mark_graph(const strata_call_t *call, strata_record_t *record
     unlock_home(entered);
 }
 
-bool strata_record_give_up(strata_call_t *call, strata_record_t *record) {
+bool strata_record_drop_owner(strata_call_t *call, strata_record_t *record) {
     if (!(record->attention & STRATA_ATTENTION_NOTES)) return false;
     strata_stack_t *entered = lock_home(call, record);
     strata_record_notes_t *notes = entry_of(strata_stack_of(record->home), record);

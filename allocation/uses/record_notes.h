@@ -29,7 +29,7 @@ const strata_record_notes_t *strata_record_notes_of(const strata_record_t *recor
 
 /* Returns the entry of an allocation, live or freed, by its slot and generation. Returns NULL if there is
  * none. The stack's lock is held. */
-const strata_record_notes_t *strata_record_notes_noted(const strata_stack_t *home, uint32_t slot, uint32_t generation);
+const strata_record_notes_t *strata_record_notes_find(const strata_stack_t *home, uint32_t slot, uint32_t generation);
 
 /* Stores a note for a record that was just served and is not visible to other threads yet. Stores nothing
  * if the host has no memory. No lock is held. */
@@ -49,6 +49,6 @@ uint32_t strata_record_graph_mark(const strata_call_t *call, const strata_record
 void strata_record_mark_graph(const strata_call_t *call, strata_record_t *record, uint32_t mark);
 /* Removes an owner. Returns false if it was the last, and the record must be freed. The call's lock is
  * held. */
-bool strata_record_give_up(strata_call_t *call, strata_record_t *record);
+bool strata_record_drop_owner(strata_call_t *call, strata_record_t *record);
 
 #endif

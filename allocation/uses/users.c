@@ -17,7 +17,7 @@ strata_status_t strata_users_init(strata_users_t *users, strata_events_t *events
 }
 
 static void drop_event(strata_users_t *users, strata_user_t *user) {
-    if (user->end_event) strata_events_give(users->events, user->end_event);
+    if (user->end_event) strata_events_release(users->events, user->end_event);
     user->end_event = NULL;
 }
 
@@ -66,7 +66,7 @@ static void unlink_thread(strata_users_t *users, const strata_user_t *user) {
 uint32_t strata_users_make(strata_users_t *users, strata_stream_t stream) {
     uint32_t node = strata_users_find(users, stream);
     if (node) return node;
-    node = strata_nodes_take(&users->nodes);
+    node = strata_nodes_acquire(&users->nodes);
     if (node == 0) {
         strata_fail(STRATA_E_LIMIT, 0, "%d streams use blocks of one layer at the same time, the maximum", STRATA_USERS - 1);
         return 0;
@@ -93,7 +93,7 @@ void strata_users_end(strata_users_t *users, uint32_t node) {
     if (user->thread) unlink_thread(users, user);
     drop_event(users, user);
     user->state = STRATA_USER_UNUSED;
-    strata_nodes_give(&users->nodes, node);
+    strata_nodes_release(&users->nodes, node);
 }
 
 void strata_users_release(strata_users_t *users, uint32_t node) {
@@ -101,17 +101,17 @@ void strata_users_release(strata_users_t *users, uint32_t node) {
     if (--user->holds == 0 && user->state != STRATA_USER_NAMED) strata_users_end(users, node);
 }
 
-void strata_users_reap(strata_users_t *users, void (*leave)(void *owner, uint32_t node), void *owner) {
+void strata_users_reap(strata_users_t *users, void (*detach)(void *owner, uint32_t node), void *owner) {
     uint64_t exits = strata_threads_exits();
     if (exits == users->exits_seen) return;
     users->exits_seen = exits;
     for (uint32_t node = users->first_thread, next; node; node = next) {
         const strata_user_t *user = strata_user_at(users, node);
         next = user->next_thread;
-        users->index.looked++;
+        users->index.examined++;
         if (user->state != STRATA_USER_NAMED || strata_threads_is_alive(user->thread)) continue;
         if (user->holds == 0) strata_users_end(users, node);
-        else leave(owner, node);
+        else detach(owner, node);
     }
 }
 

@@ -34,7 +34,7 @@ typedef struct strata_user {
     strata_index_link_t link; /* of NAMED entries, by stream and thread */
     uint32_t next_thread, prev_thread; /* links of the per-thread default streams */
     uint32_t first, last; /* uses of freed blocks, in stream order: allocation/uses/uses.h */
-    uint32_t seen; /* of these, the last at the latest glance; 0 if it no longer waits, or before any glance */
+    uint32_t last_polled; /* of these, the last at the latest glance; 0 if it no longer waits, or before any glance */
     uint32_t stride; /* of these, the number that the latest search found passed */
     uint32_t next_awaited, prev_awaited;
 } strata_user_t;
@@ -68,8 +68,8 @@ uint32_t strata_users_make(strata_users_t *users, strata_stream_t stream);
  * forget one stream concurrently, and only the first counts. */
 void strata_users_detach(strata_users_t *users, uint32_t node, strata_user_state_t state);
 /* Ends the entries of exited threads' default streams, which no handle identifies any more. For an entry
- * with holds it calls `leave` instead. */
-void strata_users_reap(strata_users_t *users, void (*leave)(void *owner, uint32_t node), void *owner);
+ * with holds it calls `detach` instead. */
+void strata_users_reap(strata_users_t *users, void (*detach)(void *owner, uint32_t node), void *owner);
 /* Returns the next UNOBSERVABLE entry of a thread after `node`, or the first if `node` is 0. Returns 0 if there
  * is none. */
 uint32_t strata_users_next_exited_thread(const strata_users_t *users, uint32_t node);

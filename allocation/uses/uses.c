@@ -20,7 +20,7 @@ void strata_uses_move(strata_uses_t *to, const strata_uses_t *from) {
 }
 
 void strata_uses_drop_event(strata_uses_t *uses, strata_use_t *use) {
-    if (use->event) strata_events_give(uses->users.events, use->event);
+    if (use->event) strata_events_release(uses->users.events, use->event);
     use->event = NULL;
 }
 
@@ -57,8 +57,8 @@ static bool leads_to(const strata_uses_t *uses, const uint32_t *link, uint32_t u
 }
 
 /* Returns a node, for which its user has one more hold, or 0 after E_LIMIT. */
-static uint32_t take_node(strata_uses_t *uses, uint32_t user) {
-    uint32_t node = strata_nodes_take(&uses->nodes);
+static uint32_t acquire_node(strata_uses_t *uses, uint32_t user) {
+    uint32_t node = strata_nodes_acquire(&uses->nodes);
     if (node == 0) {
         strata_fail(STRATA_E_LIMIT, 0, "%d borrows in one stack, the maximum", STRATA_USES - 1);
         return 0;
@@ -68,15 +68,15 @@ static uint32_t take_node(strata_uses_t *uses, uint32_t user) {
     return node;
 }
 
-static void give_node(strata_uses_t *uses, uint32_t node) {
+static void release_node(strata_uses_t *uses, uint32_t node) {
     strata_uses_drop_event(uses, strata_use_at(uses, node));
-    strata_nodes_give(&uses->nodes, node);
+    strata_nodes_release(&uses->nodes, node);
 }
 
 static void drop(strata_uses_t *uses, uint32_t *link) {
     uint32_t node = *link, user = strata_use_at(uses, node)->user;
     *link = strata_use_at(uses, node)->next;
-    give_node(uses, node);
+    release_node(uses, node);
     strata_users_release(&uses->users, user);
 }
 
@@ -84,7 +84,7 @@ static void drop(strata_uses_t *uses, uint32_t *link) {
 static uint32_t note_use(strata_uses_t *uses, uint32_t *list, uint32_t user, bool owning) {
     uint32_t *link = find(uses, list, user);
     bool known = leads_to(uses, link, user);
-    uint32_t node = known ? *link : take_node(uses, user);
+    uint32_t node = known ? *link : acquire_node(uses, user);
     if (node == 0) return 0;
     strata_use_t *use = strata_use_at(uses, node);
     uint64_t capture = strata_uses_capture_of(uses, user);
@@ -119,7 +119,7 @@ static strata_status_t mark_now(strata_uses_t *uses, strata_record_t *record, ui
     strata_use_t *use = strata_use_at(uses, node);
     bool fresh = !use->event && !use->owning;
     if (fresh) use->event = event;
-    else strata_events_give(uses->users.events, event);
+    else strata_events_release(uses->users.events, event);
     if (use->owning) return STRATA_OK;
     strata_status_t status = strata_domain_record_event(domain_of(uses), use->event, user_of(uses, use)->stream);
     if (status != STRATA_OK && fresh) drop(uses, find(uses, &record->borrows, use->user));
@@ -129,12 +129,12 @@ static strata_status_t mark_now(strata_uses_t *uses, strata_record_t *record, ui
 /* Takes the event first: the lock may be released for it, and the block may then be freed. */
 strata_status_t strata_uses_note_now(strata_uses_t *uses, strata_record_t *record, strata_stream_t stream, strata_call_t *call) {
     uint32_t generation = record->generation;
-    strata_handle_t event = strata_uses_take_event(uses, call);
+    strata_handle_t event = strata_uses_acquire_event(uses, call);
     if (!event) return strata_last_error()->status;
     bool stale = record->generation != generation;
     uint32_t user = stale ? 0 : strata_uses_user(uses, stream), node = user ? note_use(uses, &record->borrows, user, false) : 0;
     if (node) return mark_now(uses, record, node, event);
-    strata_events_give(uses->users.events, event);
+    strata_events_release(uses->users.events, event);
     return stale ? strata_fail(STRATA_E_STALE, 0, "the block was freed while its borrow was being recorded") : STRATA_E_LIMIT;
 }
 
@@ -144,12 +144,12 @@ strata_status_t strata_uses_note_now(strata_uses_t *uses, strata_record_t *recor
  * is not possible, or if the stream is gone by now. */
 static bool mark(strata_uses_t *uses, uint32_t node, strata_call_t *call) {
     if (uses->mode == STRATA_USES_ON_HOST || !strata_user_is_nameable(user_of(uses, strata_use_at(uses, node)))) return false;
-    strata_handle_t event = strata_uses_take_event(uses, call);
+    strata_handle_t event = strata_uses_acquire_event(uses, call);
     const strata_user_t *user = user_of(uses, strata_use_at(uses, node));
     bool marked = event && strata_user_is_nameable(user) &&
                   strata_domain_record_event(domain_of(uses), event, user->stream) == STRATA_OK;
     if (marked) strata_use_at(uses, node)->event = event;
-    else if (event) strata_events_give(uses->users.events, event);
+    else if (event) strata_events_release(uses->users.events, event);
     return marked;
 }
 
@@ -166,7 +166,7 @@ static bool begin_waiting(strata_uses_t *uses, uint32_t node, strata_call_t *cal
     }
     bool completion_known = passed || strata_uses_wait_for_user(uses, use->user, call);
     strata_uses_end(uses, node, completion_known ? STRATA_USE_PASSED : STRATA_USE_UNOBSERVABLE);
-    strata_use_at(uses, use->head)->left += !completion_known;
+    strata_use_at(uses, use->head)->unfinished += !completion_known;
     return completion_known;
 }
 
@@ -181,23 +181,23 @@ static bool has_passed(strata_uses_t *uses, uint32_t node) {
 /* The caller owns the record exclusively, so its list is stable while the locks are released. One extra
  * count keeps the block from completing while its uses are still being added. */
 static strata_freed_t begin_all(strata_uses_t *uses, uint32_t head, strata_call_t *call) {
-    bool ask = uses->ask_at_free;
-    strata_use_at(uses, head)->left = 1;
+    bool ask = uses->query_at_free;
+    strata_use_at(uses, head)->unfinished = 1;
     for (uint32_t node = head; node; node = strata_use_at(uses, node)->next) {
         strata_use_at(uses, node)->head = head;
         ask = ask && has_passed(uses, node);
         if (!ask && !begin_waiting(uses, node, call)) strata_uses_quarantine(uses, head);
     }
-    if (strata_use_at(uses, head)->lost) return STRATA_FREED_UNOBSERVABLE;
-    if (--strata_use_at(uses, head)->left == 0) return STRATA_FREED_DONE;
+    if (strata_use_at(uses, head)->unobservable) return STRATA_FREED_UNOBSERVABLE;
+    if (--strata_use_at(uses, head)->unfinished == 0) return STRATA_FREED_DONE;
     strata_uses_count(uses, head);
     return STRATA_FREED_WAITS;
 }
 
-static void give_all(strata_uses_t *uses, uint32_t head) {
+static void release_nodes(strata_uses_t *uses, uint32_t head) {
     for (uint32_t node = head, next; node; node = next) {
         next = strata_use_at(uses, node)->next;
-        give_node(uses, node);
+        release_node(uses, node);
     }
 }
 
@@ -222,7 +222,7 @@ void strata_uses_hold_for_captures(strata_uses_t *uses, uint32_t head) {
 }
 
 static strata_freed_t free_now(strata_uses_t *uses, uint32_t head, strata_call_t *call) {
-    if (uses->captures > 0) return strata_uses_free_inside(uses, head);
+    if (uses->captures > 0) return strata_uses_free_in_capture(uses, head);
     /* A block that an unannounced capture uses is quarantined when its event is queried. */
     if (!strata_captures_any_open() || !has_captured_user(uses, head)) return begin_all(uses, head, call);
     strata_uses_hold_for_captures(uses, head);
@@ -237,12 +237,12 @@ strata_freed_t strata_uses_free(strata_uses_t *uses, strata_record_t *record, st
     strata_freed_t freed = free_now(uses, head, call);
     if (freed != STRATA_FREED_DONE) return freed;
     record->borrows = 0;
-    give_all(uses, head);
+    release_nodes(uses, head);
     return freed;
 }
 
 uint32_t strata_uses_append(strata_uses_t *uses, uint32_t user, uint64_t bytes, strata_call_t *call) {
-    uint32_t node = take_node(uses, user);
+    uint32_t node = acquire_node(uses, user);
     if (node == 0) return 0;
     strata_use_at(uses, node)->head = node;
     strata_use_at(uses, node)->bytes = bytes;
@@ -252,18 +252,18 @@ uint32_t strata_uses_append(strata_uses_t *uses, uint32_t user, uint64_t bytes, 
         return node;
     }
     strata_users_release(&uses->users, user);
-    strata_nodes_give(&uses->nodes, node);
+    strata_nodes_release(&uses->nodes, node);
     return 0;
 }
 
-bool strata_uses_take_done(strata_uses_t *uses, uint32_t *done, strata_record_t **record, uint64_t *bytes) {
+bool strata_uses_pop_done(strata_uses_t *uses, uint32_t *done, strata_record_t **record, uint64_t *bytes) {
     uint32_t head = *done;
     if (head == 0) return false;
     *done = strata_use_at(uses, head)->next_waiting;
     *record = strata_use_at(uses, head)->record;
     *bytes = strata_use_at(uses, head)->bytes;
     if (*record) (*record)->borrows = 0;
-    give_all(uses, head);
+    release_nodes(uses, head);
     return true;
 }
 

@@ -53,8 +53,8 @@ typedef struct strata_use {
     uint8_t state; /* strata_use_state_t */
     bool owning; /* by the stream that was served the block, if the stack is not that stream's; only the free ends it */
     bool counted; /* of the first: the block's bytes are counted as pending */
-    bool lost; /* of the first: a use of the block is lost */
-    uint32_t left; /* of the first: uses that have not passed, plus one while more are added */
+    bool unobservable; /* of the first: a use of the block is lost */
+    uint32_t unfinished; /* of the first: uses that have not passed, plus one while more are added */
     uint32_t next_waiting,
         prev_waiting; /* of the first: links of the blocks that wait, in free order, or of a list of done blocks */
     strata_record_t *record; /* of the first; NULL for bytes without a record */
@@ -75,7 +75,7 @@ typedef enum strata_uses_mode {
 typedef struct strata_uses {
     strata_stack_t *stack; /* its lock guards the uses, and its metrics count them */
     strata_uses_mode_t mode;
-    bool ask_at_free; /* at a free, query the events that the block already has */
+    bool query_at_free; /* at a free, query the events that the block already has */
     bool reuse; /* in captures: a block is done once its owner has joined its borrowers */
     strata_users_t users;
     strata_nodes_t nodes; /* strata_use_t */
@@ -120,7 +120,7 @@ void strata_uses_drop_all(strata_uses_t *uses, uint32_t *list);
 
 /* Returns an event of the domain's pool, or NULL if the device refuses. The locks are released while the
  * pool creates more. */
-strata_handle_t strata_uses_take_event(strata_uses_t *uses, strata_call_t *call);
+strata_handle_t strata_uses_acquire_event(strata_uses_t *uses, strata_call_t *call);
 
 /* ---- freed blocks ---- */
 
@@ -137,7 +137,7 @@ bool strata_uses_wait_for_user(strata_uses_t *uses, uint32_t user, strata_call_t
 uint32_t strata_uses_append(strata_uses_t *uses, uint32_t user, uint64_t bytes, strata_call_t *call);
 /* Removes a part of such bytes from the pending ones, because it was reused before its free completed. */
 void strata_uses_reduce(strata_uses_t *uses, uint32_t head, uint64_t bytes);
-/* Queries uses, and returns the blocks that are done as a list for strata_uses_take_done(). The list
+/* Queries uses, and returns the blocks that are done as a list for strata_uses_pop_done(). The list
  * belongs to the caller. */
 uint32_t strata_uses_poll(strata_uses_t *uses);
 /* Like strata_uses_poll(), BY_SEARCH only, with at most one query per stream unless that query fails. It
@@ -149,7 +149,7 @@ uint32_t strata_uses_poll_brief(strata_uses_t *uses);
 uint32_t strata_uses_wait(strata_uses_t *uses, strata_call_t *call);
 /* Removes the first block of such a list. Sets its bytes and its record, which has no uses any more.
  * Returns false if the list is empty. */
-bool strata_uses_take_done(strata_uses_t *uses, uint32_t *done, strata_record_t **record, uint64_t *bytes);
+bool strata_uses_pop_done(strata_uses_t *uses, uint32_t *done, strata_record_t **record, uint64_t *bytes);
 
 /* Adds the pending bytes, and lowers `ready_at` to the time when the first pending block is done. */
 void strata_uses_add_pending(const strata_uses_t *uses, strata_pending_t *pending);
@@ -168,7 +168,7 @@ void strata_uses_detach(strata_uses_t *uses, uint32_t user, bool completion_know
 /* Enclose code that uses a user's handle with the lock released, so that the handle stays valid. The
  * first returns false if the calling thread cannot use the handle. */
 bool strata_uses_enter_handle(strata_uses_t *uses, uint32_t user);
-void strata_uses_leave_handle(strata_uses_t *uses, uint32_t user);
+void strata_uses_exit_handle(strata_uses_t *uses, uint32_t user);
 void strata_uses_capture_begin(strata_uses_t *uses);
 /* Begins the wait of kept blocks, except those with a user that is still being captured. Returns the
  * blocks that are done, like a poll. While blocks are kept, call it before each poll. */

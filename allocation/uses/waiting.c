@@ -6,11 +6,11 @@
 
 /* ---- events and waits; the locks are released ---- */
 
-strata_handle_t strata_uses_take_event(strata_uses_t *uses, strata_call_t *call) {
+strata_handle_t strata_uses_acquire_event(strata_uses_t *uses, strata_call_t *call) {
     strata_events_t *events = uses->users.events;
     strata_handle_t event;
-    while ((event = strata_events_take(events)) == NULL) {
-        strata_opened_t opened = strata_call_unlock(call);
+    while ((event = strata_events_acquire(events)) == NULL) {
+        strata_unlocked_t opened = strata_call_unlock(call);
         strata_status_t status = strata_events_ensure(events, 4);
         strata_call_lock(call, opened);
         if (status != STRATA_OK) return NULL;
@@ -24,7 +24,7 @@ bool strata_uses_enter_handle(strata_uses_t *uses, uint32_t user) {
     return nameable;
 }
 
-void strata_uses_leave_handle(strata_uses_t *uses, uint32_t user) {
+void strata_uses_exit_handle(strata_uses_t *uses, uint32_t user) {
     strata_user_at(&uses->users, user)->busy--;
     strata_condition_broadcast(&uses->stack->host_waited);
 }
@@ -32,16 +32,16 @@ void strata_uses_leave_handle(strata_uses_t *uses, uint32_t user) {
 bool strata_uses_wait_for_user(strata_uses_t *uses, uint32_t user, strata_call_t *call) {
     strata_stream_t stream = strata_user_at(&uses->users, user)->stream;
     bool named = strata_uses_enter_handle(uses, user);
-    strata_opened_t opened = strata_call_unlock(call);
+    strata_unlocked_t opened = strata_call_unlock(call);
     bool done = named ? strata_domain_wait_for(domain_of(uses), stream) : strata_domain_wait_for_all(domain_of(uses));
     strata_call_lock(call, opened);
-    if (named) strata_uses_leave_handle(uses, user);
+    if (named) strata_uses_exit_handle(uses, user);
     return done;
 }
 
 /* ---- the queues of the users ---- */
 
-static void await(strata_uses_t *uses, uint32_t node) {
+static void list_awaited(strata_uses_t *uses, uint32_t node) {
     strata_user_t *user = strata_user_at(&uses->users, node);
     user->next_awaited = 0;
     user->prev_awaited = uses->last_awaited;
@@ -50,7 +50,7 @@ static void await(strata_uses_t *uses, uint32_t node) {
     uses->last_awaited = node;
 }
 
-static void await_no_more(strata_uses_t *uses, const strata_user_t *user) {
+static void unlist_awaited(strata_uses_t *uses, const strata_user_t *user) {
     if (user->prev_awaited) strata_user_at(&uses->users, user->prev_awaited)->next_awaited = user->next_awaited;
     else uses->first_awaited = user->next_awaited;
     if (user->next_awaited) strata_user_at(&uses->users, user->next_awaited)->prev_awaited = user->prev_awaited;
@@ -61,9 +61,9 @@ void strata_uses_enqueue(strata_uses_t *uses, uint32_t node) {
     strata_use_t *use = strata_use_at(uses, node);
     strata_user_t *user = user_of(uses, use);
     use->state = STRATA_USE_WAITING;
-    strata_use_at(uses, use->head)->left++;
+    strata_use_at(uses, use->head)->unfinished++;
     if (uses->mode == STRATA_USES_BY_BLOCK) return;
-    if (!user->first) await(uses, use->user);
+    if (!user->first) list_awaited(uses, use->user);
     use->next_of_user = 0;
     if (user->first) strata_use_at(uses, user->last)->next_of_user = node;
     else user->first = node;
@@ -74,16 +74,16 @@ void strata_uses_enqueue(strata_uses_t *uses, uint32_t node) {
 static void dequeue(strata_uses_t *uses, strata_use_t *use) {
     strata_user_t *user = user_of(uses, use);
     if (uses->mode == STRATA_USES_BY_BLOCK) return;
-    if (user->seen == user->first) user->seen = 0;
+    if (user->last_polled == user->first) user->last_polled = 0;
     user->first = use->next_of_user;
-    if (!user->first) await_no_more(uses, user);
+    if (!user->first) unlist_awaited(uses, user);
 }
 
 /* Returns a use to the front of its queue. */
 static void requeue(strata_uses_t *uses, uint32_t node) {
     strata_use_t *use = strata_use_at(uses, node);
     strata_user_t *user = user_of(uses, use);
-    if (!user->first) await(uses, use->user);
+    if (!user->first) list_awaited(uses, use->user);
     if (!user->first) user->last = node;
     use->next_of_user = user->first;
     user->first = node;
@@ -131,7 +131,7 @@ void strata_uses_reduce(strata_uses_t *uses, uint32_t head, uint64_t bytes) {
     strata_use_t *use = strata_use_at(uses, head);
     use->bytes -= bytes;
     use->reduced += bytes;
-    if (use->lost) uses->stack->figures.quarantined_bytes -= bytes;
+    if (use->unobservable) uses->stack->figures.quarantined_bytes -= bytes;
     if (!use->counted) return;
     uses->pending_bytes -= bytes;
     uses->reduced_bytes += bytes;
@@ -160,11 +160,11 @@ void strata_uses_end(strata_uses_t *uses, uint32_t node, strata_use_state_t stat
     strata_users_release(&uses->users, use->user);
 }
 
-static void pass(strata_uses_t *uses, uint32_t node, strata_done_t *done) {
+static void complete(strata_uses_t *uses, uint32_t node, strata_done_t *done) {
     uint32_t head = strata_use_at(uses, node)->head;
     dequeue(uses, strata_use_at(uses, node));
     strata_uses_end(uses, node, STRATA_USE_PASSED);
-    if (--strata_use_at(uses, head)->left > 0) return;
+    if (--strata_use_at(uses, head)->unfinished > 0) return;
     count_no_more(uses, head);
     strata_uses_add_done(uses, done, head);
 }
@@ -172,30 +172,30 @@ static void pass(strata_uses_t *uses, uint32_t node, strata_done_t *done) {
 /* The bytes remain counted as quarantined, because the end of a use cannot be observed. */
 void strata_uses_quarantine(strata_uses_t *uses, uint32_t head) {
     strata_use_t *use = strata_use_at(uses, head);
-    if (use->lost) return;
+    if (use->unobservable) return;
     if (use->counted) count_no_more(uses, head);
-    use->lost = true;
+    use->unobservable = true;
     uses->stack->figures.quarantined_bytes += use->bytes;
 }
 
 /* Handles an event that was recorded in a capture, whose graph may be launched repeatedly. The uses after
  * it continue. */
-static void lose(strata_uses_t *uses, uint32_t node) {
+static void mark_unobservable(strata_uses_t *uses, uint32_t node) {
     dequeue(uses, strata_use_at(uses, node));
     strata_uses_end(uses, node, STRATA_USE_UNOBSERVABLE);
     strata_uses_quarantine(uses, strata_use_at(uses, node)->head);
 }
 
-static strata_status_t how_far(strata_uses_t *uses, const strata_use_t *use) {
+static strata_status_t query_end(strata_uses_t *uses, const strata_use_t *use) {
     if (use->event) return strata_device_event_query(domain_of(uses)->device, use->event);
     return strata_users_query(&uses->users, use->user);
 }
 
 /* Returns whether the use has stopped waiting. */
 static bool ask(strata_uses_t *uses, uint32_t node, strata_done_t *done) {
-    strata_status_t status = how_far(uses, strata_use_at(uses, node));
-    if (status == STRATA_OK) pass(uses, node, done);
-    else if (status == STRATA_E_CAPTURE) lose(uses, node);
+    strata_status_t status = query_end(uses, strata_use_at(uses, node));
+    if (status == STRATA_OK) complete(uses, node, done);
+    else if (status == STRATA_E_CAPTURE) mark_unobservable(uses, node);
     return status == STRATA_OK || status == STRATA_E_CAPTURE;
 }
 
@@ -211,13 +211,13 @@ static void ask_block(strata_uses_t *uses, uint32_t head, strata_done_t *done) {
 /* Events of a stream pass in the order in which they were recorded, and its queue has the same order. So
  * all events before a passed one have passed too. An event that was recorded in a capture is the
  * exception, because it has no place in that order. */
-static void pass_through(strata_uses_t *uses, uint32_t user, uint32_t last, strata_done_t *done) {
+static void complete_through(strata_uses_t *uses, uint32_t user, uint32_t last, strata_done_t *done) {
     for (uint32_t node = 0; node != last;) {
         node = strata_user_at(&uses->users, user)->first;
         strata_handle_t event = strata_use_at(uses, node)->event;
         bool captured = event && strata_device_event_is_captured(domain_of(uses)->device, event);
-        if (captured) lose(uses, node);
-        else pass(uses, node, done);
+        if (captured) mark_unobservable(uses, node);
+        else complete(uses, node, done);
     }
 }
 
@@ -234,8 +234,8 @@ static uint32_t use_behind(const strata_uses_t *uses, uint32_t user, uint32_t *p
 static bool ask_through(strata_uses_t *uses, uint32_t user, uint32_t *place, strata_done_t *done) {
     uint32_t node = use_behind(uses, user, place);
     if (*place == 1) return ask(uses, node, done);
-    if (how_far(uses, strata_use_at(uses, node)) != STRATA_OK) return false;
-    pass_through(uses, user, node, done);
+    if (query_end(uses, strata_use_at(uses, node)) != STRATA_OK) return false;
+    complete_through(uses, user, node, done);
     return true;
 }
 
@@ -257,28 +257,28 @@ static void search(strata_uses_t *uses, uint32_t user, strata_done_t *done) {
 }
 
 /* Searches instead if the query fails otherwise than with E_NOT_READY. */
-static void glance(strata_uses_t *uses, uint32_t number, strata_done_t *done) {
+static void poll_user_brief(strata_uses_t *uses, uint32_t number, strata_done_t *done) {
     strata_user_t *user = strata_user_at(&uses->users, number);
-    strata_status_t status = user->seen ? how_far(uses, strata_use_at(uses, user->seen)) : STRATA_OK;
+    strata_status_t status = user->last_polled ? query_end(uses, strata_use_at(uses, user->last_polled)) : STRATA_OK;
     if (status == STRATA_E_NOT_READY) return;
     if (status != STRATA_OK) search(uses, number, done);
-    else if (user->seen) pass_through(uses, number, user->seen, done);
+    else if (user->last_polled) complete_through(uses, number, user->last_polled, done);
     user = strata_user_at(&uses->users, number);
-    user->seen = user->first ? user->last : 0;
+    user->last_polled = user->first ? user->last : 0;
 }
 
 uint32_t strata_uses_poll_brief(strata_uses_t *uses) {
     strata_done_t done = {0};
     for (uint32_t user = uses->captures == 0 ? uses->first_awaited : 0, next; user; user = next) {
         next = strata_user_at(&uses->users, user)->next_awaited;
-        glance(uses, user, &done);
+        poll_user_brief(uses, user, &done);
     }
     return done.first;
 }
 
 uint32_t strata_uses_poll(strata_uses_t *uses) {
     strata_done_t done = {0};
-    if (uses->captures > 0) return strata_uses_poll_inside(uses);
+    if (uses->captures > 0) return strata_uses_poll_in_capture(uses);
     for (uint32_t head = uses->mode == STRATA_USES_BY_BLOCK ? uses->first : 0, next_waiting; head; head = next_waiting) {
         next_waiting = strata_use_at(uses, head)->next_waiting;
         ask_block(uses, head, &done);
@@ -316,16 +316,16 @@ void strata_uses_each_wait(const strata_uses_t *uses, strata_wait_fn wait, void 
 static bool wait_for_first(strata_uses_t *uses, uint32_t user, strata_call_t *call, strata_done_t *done) {
     uint32_t node = strata_user_at(&uses->users, user)->first;
     strata_use_t *use = strata_use_at(uses, node);
-    if (!use->event && how_far(uses, use) == STRATA_E_CAPTURE) return false;
+    if (!use->event && query_end(uses, use) == STRATA_E_CAPTURE) return false;
     dequeue(uses, use);
     uses->on_host++;
-    strata_opened_t opened = strata_call_unlock(call);
+    strata_unlocked_t opened = strata_call_unlock(call);
     strata_status_t status = use->event ? strata_device_event_synchronise(domain_of(uses)->device, use->event) : STRATA_E_NOT_READY;
     bool over = status == STRATA_OK || (status != STRATA_E_CAPTURE && strata_domain_wait_for_all(domain_of(uses)));
     strata_call_lock(call, opened);
     uses->on_host--;
     requeue(uses, node);
-    if (over) pass(uses, node, done);
+    if (over) complete(uses, node, done);
     return over;
 }
 

@@ -18,9 +18,9 @@ static inline strata_user_t *user_of(const strata_uses_t *uses, const strata_use
 /* Returns the id of the capture of a user's stream, or 0 if there is none or `reuse` does not apply. */
 uint64_t strata_uses_capture_of(const strata_uses_t *uses, uint32_t user);
 /* Frees a block with uses during a capture. Returns DONE, or WAITS, at most until the captures end. */
-strata_freed_t strata_uses_free_inside(strata_uses_t *uses, uint32_t head);
+strata_freed_t strata_uses_free_in_capture(strata_uses_t *uses, uint32_t head);
 /* Polls as strata_uses_poll() does, during a capture. */
-uint32_t strata_uses_poll_inside(strata_uses_t *uses);
+uint32_t strata_uses_poll_in_capture(strata_uses_t *uses);
 /* Keeps a freed block until no user of it is being captured: strata_uses_resume_kept() begins its wait. */
 void strata_uses_hold_for_captures(strata_uses_t *uses, uint32_t head);
 /* Keeps the blocks that wait for a join in the same way. */

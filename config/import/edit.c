@@ -21,7 +21,7 @@ static size_t find_layer(const strata_model_stack_t *stack, const char *name) {
     return i;
 }
 
-static void drop_layer(strata_model_stack_t *stack, const char *name) {
+static void remove_layer(strata_model_stack_t *stack, const char *name) {
     size_t at = find_layer(stack, name);
     if (at == stack->count) return;
     memmove(&stack->layers[at], &stack->layers[at + 1], (stack->count - at - 1) * sizeof *stack->layers);
@@ -40,7 +40,7 @@ static strata_status_t ensure_layer(const edit_t *edit, const char *name) {
     strata_arena_t *memory = edit->strategy->memory;
     if (find_layer(stack, name) < stack->count) return STRATA_OK;
     size_t at = place_of(stack, name);
-    strata_model_layer_t *layers = strata_arena_take(memory, stack->count + 1, sizeof *layers);
+    strata_model_layer_t *layers = strata_arena_alloc(memory, stack->count + 1, sizeof *layers);
     if (!layers) return STRATA_E_HOST_MEMORY;
     strata_status_t status = strata_model_layer_init(memory, &layers[at], strata_layer_find(name), &edit->origin);
     if (status) return status;
@@ -53,7 +53,7 @@ static strata_status_t ensure_layer(const edit_t *edit, const char *name) {
 
 /* ---- values ---- */
 
-static strata_place_kind_t place_in(const char *path) {
+static strata_place_kind_t place_of_path(const char *path) {
     char word[16];
     size_t length = strcspn(path, ".");
     if (length >= sizeof word) return STRATA_PLACE_GPU;
@@ -64,11 +64,11 @@ static strata_place_kind_t place_in(const char *path) {
 }
 
 /* Marks earlier settings of the same path as overridden. */
-static void take_path(edit_t *edit, const char *path) {
+static void override_earlier(edit_t *edit, const char *path) {
     for (size_t i = 0; i < edit->import->count; i++) {
         import_setting_t *other = &edit->import->settings[i];
-        if (other != edit->setting && other->target && strcmp(other->target, path) == 0 && !other->passed_over)
-            other->passed_over = edit->setting->row->key;
+        if (other != edit->setting && other->target && strcmp(other->target, path) == 0 && !other->skip_reason)
+            other->skip_reason = edit->setting->row->key;
     }
 }
 
@@ -84,10 +84,10 @@ static strata_status_t set_path(edit_t *edit, const char *path, const char *valu
     }
     *had = status == STRATA_OK && strata_strategy_has(edit->strategy, path);
     if (!*had) return status;
-    take_path(edit, path);
-    if (!edit->setting->target) edit->setting->target = strata_arena_text(edit->import->memory, path, strlen(path));
+    override_earlier(edit, path);
+    if (!edit->setting->target) edit->setting->target = strata_arena_strndup(edit->import->memory, path, strlen(path));
     if (!edit->setting->target) return STRATA_E_HOST_MEMORY;
-    edit->import->touched[place_in(path)] = true;
+    edit->import->touched[place_of_path(path)] = true;
     return strata_strategy_set(edit->strategy, path, value, &edit->origin);
 }
 
@@ -108,10 +108,10 @@ static strata_status_t set_each(edit_t *edit, const char *list) {
     strata_status_t status = STRATA_OK;
     while (status == STRATA_OK && next_word(&list, path)) {
         bool had = false;
-        status = set_path(edit, path, edit->setting->meant, &had);
+        status = set_path(edit, path, edit->setting->converted, &had);
         any = any || had;
     }
-    if (status == STRATA_OK && !any) edit->setting->passed_over = "";
+    if (status == STRATA_OK && !any) edit->setting->skip_reason = "";
     return status;
 }
 
@@ -124,19 +124,19 @@ static strata_status_t fix_all(edit_t *edit, const char *list) {
         *value++ = '\0';
         if (!strchr(path, '.')) continue; /* a place, which strata_read_import() has kept */
         status = set_path(edit, path, value, &had);
-        if (status == STRATA_OK && !had) edit->setting->passed_over = "";
+        if (status == STRATA_OK && !had) edit->setting->skip_reason = "";
     }
     return status;
 }
 
 /* If the strategy lacks the place's layer, as the preset `system` does, the setting has no effect. */
-static strata_status_t exchange(edit_t *edit, const char *list) {
+static strata_status_t replace_layer(edit_t *edit, const char *list) {
     char path[PATH], other[PATH];
     if (!next_word(&list, path) || !next_word(&list, other)) return STRATA_OK; /* cannot happen: every row has both words */
-    strata_model_stack_t *stack = &edit->strategy->stacks[place_in(path)];
+    strata_model_stack_t *stack = &edit->strategy->stacks[place_of_path(path)];
     size_t at = find_layer(stack, strchr(path, '.') + 1);
     if (at == stack->count) {
-        edit->setting->passed_over = "";
+        edit->setting->skip_reason = "";
         return STRATA_OK;
     }
     strata_status_t status = strata_model_layer_init(edit->strategy->memory, &stack->layers[at], strata_layer_find(other),
@@ -145,13 +145,13 @@ static strata_status_t exchange(edit_t *edit, const char *list) {
 }
 
 static strata_status_t apply(edit_t *edit) {
-    const import_case_t *act = &edit->setting->act;
-    switch (act->verb) {
-    case IMPORT_SET: return set_each(edit, act->what);
-    case IMPORT_FIX: return fix_all(edit, act->what);
-    case IMPORT_PRESET: return fix_all(edit, act->what + strcspn(act->what, " "));
-    case IMPORT_EXCHANGE: return exchange(edit, act->what);
-    case IMPORT_DROP: drop_layer(&edit->strategy->stacks[STRATA_PLACE_GPU], act->what); return STRATA_OK;
+    const import_case_t *action = &edit->setting->action;
+    switch (action->verb) {
+    case IMPORT_SET: return set_each(edit, action->what);
+    case IMPORT_FIX: return fix_all(edit, action->what);
+    case IMPORT_PRESET: return fix_all(edit, action->what + strcspn(action->what, " "));
+    case IMPORT_EXCHANGE: return replace_layer(edit, action->what);
+    case IMPORT_DROP: remove_layer(&edit->strategy->stacks[STRATA_PLACE_GPU], action->what); return STRATA_OK;
     case IMPORT_NOTHING:
     case IMPORT_NONE:
     case IMPORT_END: return STRATA_OK;
@@ -161,7 +161,7 @@ static strata_status_t apply(edit_t *edit) {
 
 static strata_status_t edit_one(strata_import_t *import, strata_strategy_t *strategy, import_setting_t *setting) {
     edit_t edit = {.import = import, .strategy = strategy, .setting = setting, .origin = setting->origin};
-    edit.origin.file = strata_arena_text(strategy->memory, setting->origin.file, strlen(setting->origin.file));
+    edit.origin.file = strata_arena_strndup(strategy->memory, setting->origin.file, strlen(setting->origin.file));
     return edit.origin.file ? apply(&edit) : STRATA_E_HOST_MEMORY;
 }
 

@@ -23,7 +23,7 @@ static const char *peer_word(size_t index, const void *context) {
 
 import_setting_t *strata_import_find(const strata_import_t *import, const char *key) {
     for (size_t i = 0; i < import->count; i++)
-        if (!import->settings[i].passed_over && strcmp(import->settings[i].row->key, key) == 0) return &import->settings[i];
+        if (!import->settings[i].skip_reason && strcmp(import->settings[i].row->key, key) == 0) return &import->settings[i];
     return NULL;
 }
 
@@ -33,7 +33,7 @@ const char *strata_import_text(strata_import_t *import, const char *format, ...)
     va_start(arguments, format);
     vsnprintf(text, sizeof text, format, arguments);
     va_end(arguments);
-    return strata_arena_text(import->memory, text, strlen(text));
+    return strata_arena_strndup(import->memory, text, strlen(text));
 }
 
 const char *strata_import_written(strata_import_t *import, const import_setting_t *setting) {
@@ -58,9 +58,9 @@ strata_status_t strata_import_add(strata_import_t *import, const import_row_t *r
         return strata_fail_origin(origin, "the value of %s contains a tab or a line break; write it on one line", row->key);
     import_setting_t *before = strata_import_find(import, row->key);
     import_setting_t *setting = &import->settings[import->count];
-    *setting = (import_setting_t){.row = row, .value = strata_arena_text(import->memory, value, length), .origin = *origin};
+    *setting = (import_setting_t){.row = row, .value = strata_arena_strndup(import->memory, value, length), .origin = *origin};
     if (!setting->value) return STRATA_E_HOST_MEMORY;
-    if (before) before->passed_over = "it is set again later";
+    if (before) before->skip_reason = "it is set again later";
     import->count++;
     return strata_import_value(import, setting);
 }
@@ -75,8 +75,8 @@ strata_status_t strata_import_imply(strata_import_t *import, const char *key, co
 
 /* ---- a request ---- */
 
-static strata_status_t keep(strata_import_t *import, const char *text, const char **kept) {
-    *kept = text ? strata_arena_text(import->memory, text, strnlen(text, STRATA_IMPORT_BYTES + 1)) : NULL;
+static strata_status_t copy_text(strata_import_t *import, const char *text, const char **kept) {
+    *kept = text ? strata_arena_strndup(import->memory, text, strnlen(text, STRATA_IMPORT_BYTES + 1)) : NULL;
     return text && !*kept ? STRATA_E_HOST_MEMORY : STRATA_OK;
 }
 
@@ -92,7 +92,7 @@ static strata_status_t read_peer(strata_import_t *import, const strata_import_re
         strata_hint_t hint = strata_hint(word, sizeof peers / sizeof *peers, peer_word, NULL);
         return strata_fail(STRATA_E_STRATEGY, 0, "there is no allocator \"%.40s\"; %s", word, hint.text);
     }
-    strata_status_t status = keep(import, request->as_of ? request->as_of : after, &import->as_of);
+    strata_status_t status = copy_text(import, request->as_of ? request->as_of : after, &import->as_of);
     if (status || !import->as_of || strata_import_known(import->peer, import->as_of, &import->version)) return status;
     char known[128] = "";
     strata_import_known_text(import->peer, known, sizeof known);
@@ -109,30 +109,30 @@ static strata_status_t choose_preset(strata_import_t *import) {
     if (import->as_of && peer->old && strata_import_version(peer->old, &old) && import->version < old) preset = peer->old_preset;
     for (const import_row_t *row = peer->rows; row->key; row++) {
         import_setting_t *setting = strata_import_find(import, row->key);
-        if (!setting || setting->act.verb != IMPORT_PRESET) continue;
-        if (decided) decided->passed_over = setting->row->key;
+        if (!setting || setting->action.verb != IMPORT_PRESET) continue;
+        if (decided) decided->skip_reason = setting->row->key;
         decided = setting;
     }
     import->decided = decided;
-    if (!decided) return keep(import, preset, &import->preset);
-    size_t length = strcspn(decided->act.what, " ");
-    import->preset = strata_arena_text(import->memory, decided->act.what, length);
+    if (!decided) return copy_text(import, preset, &import->preset);
+    size_t length = strcspn(decided->action.what, " ");
+    import->preset = strata_arena_strndup(import->memory, decided->action.what, length);
     return import->preset ? STRATA_OK : STRATA_E_HOST_MEMORY;
 }
 
 static strata_status_t read_request(strata_import_t *import, const strata_import_request_t *request) {
-    import->settings = strata_arena_take(import->memory, STRATA_IMPORT_SETTINGS, sizeof *import->settings);
+    import->settings = strata_arena_alloc(import->memory, STRATA_IMPORT_SETTINGS, sizeof *import->settings);
     if (!import->settings) return STRATA_E_HOST_MEMORY;
     strata_status_t status = read_peer(import, request);
-    if (status == STRATA_OK) status = keep(import, request->text, &import->said);
-    if (status == STRATA_OK) status = strata_import_split(import, import->said);
-    if (status == STRATA_OK && import->peer->settle) status = import->peer->settle(import);
+    if (status == STRATA_OK) status = copy_text(import, request->text, &import->input);
+    if (status == STRATA_OK) status = strata_import_split(import, import->input);
+    if (status == STRATA_OK && import->peer->resolve) status = import->peer->resolve(import);
     return status ? status : choose_preset(import);
 }
 
 strata_status_t strata_import_new(const strata_import_request_t *request, strata_import_t **import) {
     strata_arena_t *arena = strata_arena_new();
-    strata_import_t *made = arena ? strata_arena_take(arena, 1, sizeof *made) : NULL;
+    strata_import_t *made = arena ? strata_arena_alloc(arena, 1, sizeof *made) : NULL;
     if (!made) {
         strata_arena_delete(arena);
         return STRATA_E_HOST_MEMORY;
@@ -159,7 +159,7 @@ static void keep_places(strata_import_t *import, strata_strategy_t *strategy, co
     for (strata_place_kind_t place = STRATA_PLACE_MANAGED; import->decided && place < STRATA_PLACE_KINDS; place++) {
         char word[32];
         snprintf(word, sizeof word, "%s=strata", strata_place_name(place));
-        if (!strstr(import->decided->act.what, word)) continue;
+        if (!strstr(import->decided->action.what, word)) continue;
         strategy->stacks[place] = before[place];
         import->touched[place] = true;
     }
@@ -175,7 +175,7 @@ strata_status_t strata_read_import(strata_reader_t *reader, strata_import_t *imp
     if (status) return status;
     keep_places(import, reader->strategy, before);
     snprintf(name, sizeof name, "imported-%s", import->peer->name);
-    char *kept = strata_arena_text(reader->strategy->memory, name, strlen(name));
+    char *kept = strata_arena_strndup(reader->strategy->memory, name, strlen(name));
     if (!kept) return STRATA_E_HOST_MEMORY;
     reader->strategy->name = kept;
     return strata_import_edit(import, reader->strategy);

@@ -127,45 +127,45 @@ static const import_row_t rows[] = {
 };
 /* clang-format on */
 
-static void pass_over(const strata_import_t *import, const char *key, const char *why) {
+static void skip_setting(const strata_import_t *import, const char *key, const char *why) {
     import_setting_t *setting = strata_import_find(import, key);
-    if (setting) setting->passed_over = why;
+    if (setting) setting->skip_reason = why;
 }
 
 static bool is_buddy(const strata_import_t *import) {
     const import_setting_t *strategy = strata_import_find(import, "FLAGS_allocator_strategy");
-    return strategy && strcmp(strategy->meant, "auto_growth") != 0;
+    return strategy && strcmp(strategy->converted, "auto_growth") != 0;
 }
 
 /* Without a fill value, the layer that waits writes nothing. */
-static void settle_waits(const strata_import_t *import) {
+static void resolve_waits(const strata_import_t *import) {
     import_setting_t *waits = strata_import_find(import, "FLAGS_sync_after_alloc");
     const import_setting_t *init = strata_import_find(import, "FLAGS_init_allocated_mem");
     const import_setting_t *value = strata_import_find(import, "FLAGS_alloc_fill_value");
-    bool fills = (value && value->act.verb == IMPORT_SET) || (init && init->act.verb == IMPORT_FIX && !init->passed_over);
-    if (waits && waits->act.verb == IMPORT_FIX && !fills) waits->act.what = "+fill.synchronise=true fill.write=false";
+    bool fills = (value && value->action.verb == IMPORT_SET) || (init && init->action.verb == IMPORT_FIX && !init->skip_reason);
+    if (waits && waits->action.verb == IMPORT_FIX && !fills) waits->action.what = "+fill.synchronise=true fill.write=false";
 }
 
 /* Two cases exclude each other. If the pool is divided, each part has its own chunk size and first chunk.
  * Otherwise one chunk size applies to all. */
-static strata_status_t settle(strata_import_t *import) {
+static strata_status_t resolve(strata_import_t *import) {
     static const char *const divided[] = {"FLAGS_small_pool_auto_growth_chunk_size_in_mb",
                                           "FLAGS_large_pool_auto_growth_chunk_size_in_mb", "FLAGS_small_pool_pre_alloc_in_mb",
                                           "FLAGS_large_pool_pre_alloc_in_mb"};
     import_setting_t *init = strata_import_find(import, "FLAGS_init_allocated_mem");
-    if (init && init->act.verb == IMPORT_FIX && !is_buddy(import))
-        init->passed_over = "only the buddy allocators fill their memory";
-    settle_waits(import);
+    if (init && init->action.verb == IMPORT_FIX && !is_buddy(import))
+        init->skip_reason = "only the buddy allocators fill their memory";
+    resolve_waits(import);
     const import_setting_t *grows = strata_import_find(import, "FLAGS_use_auto_growth_pinned_allocator");
-    if (grows && grows->act.verb == IMPORT_EXCHANGE)
-        pass_over(import, "FLAGS_fraction_of_cuda_pinned_memory_to_use", grows->row->key);
+    if (grows && grows->action.verb == IMPORT_EXCHANGE)
+        skip_setting(import, "FLAGS_fraction_of_cuda_pinned_memory_to_use", grows->row->key);
     const import_setting_t *small = strata_import_find(import, "FLAGS_small_pool_size_in_mb");
-    if (small && small->act.verb == IMPORT_SET) {
-        pass_over(import, "FLAGS_auto_growth_chunk_size_in_mb", "FLAGS_small_pool_size_in_mb divides the pool");
+    if (small && small->action.verb == IMPORT_SET) {
+        skip_setting(import, "FLAGS_auto_growth_chunk_size_in_mb", "FLAGS_small_pool_size_in_mb divides the pool");
         return STRATA_OK;
     }
     for (size_t i = 0; i < sizeof divided / sizeof *divided; i++)
-        pass_over(import, divided[i], "FLAGS_small_pool_size_in_mb does not divide the pool");
+        skip_setting(import, divided[i], "FLAGS_small_pool_size_in_mb does not divide the pool");
     return STRATA_OK;
 }
 
@@ -175,7 +175,7 @@ const import_peer_t strata_import_paddle = {
     .known = {{"2018", "2026"}},
     .version = "2025-08",
     .later = "2026-08",
-    .says = "its default is now the second virtual-memory allocator (preset paddle-vmm). This preset is auto_growth",
+    .later_note = "its default is now the second virtual-memory allocator (preset paddle-vmm). This preset is auto_growth",
     .example = "FLAGS_allocator_strategy=auto_growth FLAGS_auto_growth_chunk_size_in_mb=32 FLAGS_gpu_memory_limit_mb=8000",
     .rows = rows,
-    .settle = settle};
+    .resolve = resolve};

@@ -119,7 +119,7 @@ static void write_table(const import_peer_t *peer, bool inner, FILE *out) {
 static void write_peer(const import_peer_t *peer, FILE *out) {
     fprintf(out, "\n## %s\n\nStrings are applied to the preset `%s`", peer->name, peer->preset);
     if (peer->old) fprintf(out, ", and for versions before %s to `%s`", peer->old, peer->old_preset);
-    if (peer->later) fprintf(out, ". In version %s and later the framework differs: %s", peer->later, peer->says);
+    if (peer->later) fprintf(out, ". In version %s and later the framework differs: %s", peer->later, peer->later_note);
     char known[128] = "";
     strata_import_known_text(peer, known, sizeof known);
     fprintf(out, ". Known versions are %s, written as in `--as-of %s`.\n\n    strata import %s \"%s\"\n", known, peer->version,

@@ -109,8 +109,8 @@ static strata_status_t check_segment(strata_import_t *import, const char *key) {
 static strata_status_t check_divisions(strata_import_t *import) {
     const import_setting_t *divisions = strata_import_find(import, "roundup_power2_divisions");
     if (!divisions) return STRATA_OK;
-    bool list = divisions->meant[0] == '[', digits = divisions->meant[strspn(divisions->meant, "0123456789")] == '\0';
-    unsigned long long number = strtoull(divisions->meant, NULL, 10);
+    bool list = divisions->converted[0] == '[', digits = divisions->converted[strspn(divisions->converted, "0123456789")] == '\0';
+    unsigned long long number = strtoull(divisions->converted, NULL, 10);
     if (list && import->as_of && !strata_import_has(import, "2.0"))
         return strata_fail_origin(&divisions->origin,
                                   "pytorch reads a list of roundup_power2_divisions from 2.0 on, not as of %.20s; write one "
@@ -125,36 +125,36 @@ static strata_status_t check_divisions(strata_import_t *import) {
 
 /* PyTorch collects garbage only if a memory fraction sets the limit, and never in expandable segments. It
  * rounds a block only if a maximum split size is set. The driver's pool has no segments at all. */
-static void settle_pairs(strata_import_t *import) {
+static void resolve_pairs(strata_import_t *import) {
     import_setting_t *threshold = strata_import_find(import, "garbage_collection_threshold");
     import_setting_t *rounding = strata_import_find(import, "max_non_split_rounding_mb");
     import_setting_t *expandable = strata_import_find(import, "expandable_segments");
     import_setting_t *split = strata_import_find(import, "max_split_size_mb");
     const import_setting_t *fraction = strata_import_find(import, "per_process_memory_fraction");
     const import_setting_t *backend = strata_import_find(import, "backend");
-    bool driver = backend && backend->act.verb == IMPORT_PRESET; /* the driver's own pool */
-    bool expands = expandable && expandable->act.verb == IMPORT_PRESET;
-    if (driver && expands) expandable->passed_over = "backend:cudaMallocAsync has no segments";
+    bool driver = backend && backend->action.verb == IMPORT_PRESET; /* the driver's own pool */
+    bool expands = expandable && expandable->action.verb == IMPORT_PRESET;
+    if (driver && expands) expandable->skip_reason = "backend:cudaMallocAsync has no segments";
     if (driver) return;
-    if (rounding && !split) rounding->passed_over = "every block is split without a max_split_size_mb";
+    if (rounding && !split) rounding->skip_reason = "every block is split without a max_split_size_mb";
     if (expands && split && import->as_of && !strata_import_has(import, "2.10")) {
-        split->passed_over = "expandable_segments:True splits every block up to 2.9";
-        if (rounding) rounding->passed_over = split->passed_over;
+        split->skip_reason = "expandable_segments:True splits every block up to 2.9";
+        if (rounding) rounding->skip_reason = split->skip_reason;
     } else if (expands && split)
         split->warning =
             "conflicts with expandable_segments:True: a free block of max_split_size or more serves only requests of nearly its "
             "size, so the segment grows instead (pytorch/pytorch#193400); leave one of the two out";
-    if (expands && threshold) threshold->passed_over = "expandable_segments:True has no segments that are collected";
-    else if (threshold && (!fraction || strcmp(fraction->meant, "1") == 0))
-        threshold->passed_over = "nothing is collected without a per_process_memory_fraction below 1; a program that sets one "
+    if (expands && threshold) threshold->skip_reason = "expandable_segments:True has no segments that are collected";
+    else if (threshold && (!fraction || strcmp(fraction->converted, "1") == 0))
+        threshold->skip_reason = "nothing is collected without a per_process_memory_fraction below 1; a program that sets one "
                                  "later writes caching.memory_fraction and caching.garbage_collection_threshold itself";
 }
 
-static strata_status_t settle(strata_import_t *import) {
+static strata_status_t resolve(strata_import_t *import) {
     strata_status_t status = check_segment(import, "max_split_size_mb");
     if (status == STRATA_OK) status = check_segment(import, "max_non_split_rounding_mb");
     if (status == STRATA_OK) status = check_divisions(import);
-    if (status == STRATA_OK) settle_pairs(import);
+    if (status == STRATA_OK) resolve_pairs(import);
     return status;
 }
 
@@ -168,4 +168,4 @@ const import_peer_t strata_import_pytorch = {.name = "pytorch",
                                              .rows = rows,
                                              .ranges = ranges,
                                              .refuses = "PyTorch refuses others",
-                                             .settle = settle};
+                                             .resolve = resolve};

@@ -61,10 +61,10 @@ typedef struct import_row {
 typedef struct import_setting {
     const import_row_t *row;
     const char *value; /* as in the input */
-    char meant[STRATA_IMPORT_VALUE + 8]; /* in the notation of options */
+    char converted[STRATA_IMPORT_VALUE + 8]; /* in the notation of options */
     strata_origin_t origin; /* position of the key */
-    import_case_t act;
-    const char *passed_over; /* the reason why it is ignored, or NULL if it takes effect */
+    import_case_t action;
+    const char *skip_reason; /* the reason why it is ignored, or NULL if it takes effect */
     const char *warning; /* printed after "KEY=VALUE" although the setting takes effect; may be NULL */
     const char *target; /* the first path that it set */
     bool implied; /* true for a framework default that another setting implies; it is not in the input */
@@ -88,15 +88,15 @@ typedef struct import_peer {
         const char *first, *last;
     } known[4]; /* ranges of existing versions, which include patches of the last one; terminated by NULL */
     const char *version; /* an example of the peer's version format, for messages and the page */
-    /* since version `later` the preset is not the peer's default; `says` is the reason; NULL if it still is */
-    const char *later, *says;
+    /* since version `later` the preset is not the peer's default; `later_note` is the reason; NULL if it still is */
+    const char *later, *later_note;
     const char *example; /* an example string, for the page */
     const import_row_t *rows; /* terminated by a NULL key */
     const import_range_t *ranges; /* terminated by a NULL key; if NULL, the options check their own bounds */
     const char *refuses; /* printed after the accepted range, as in "PyTorch refuses others" */
     /* Resolves keys that depend on each other. It may change actions, ignore settings, add implied ones,
      * or fail with E_STRATEGY. May be NULL. */
-    strata_status_t (*settle)(strata_import_t *import);
+    strata_status_t (*resolve)(strata_import_t *import);
 } import_peer_t;
 
 extern const import_peer_t strata_import_pytorch, strata_import_paddle, strata_import_tensorflow;
@@ -107,7 +107,7 @@ const import_peer_t *strata_import_peer_at(size_t index);
 struct strata_import {
     const import_peer_t *peer;
     const char *preset; /* the chosen preset */
-    const char *said; /* the string, or NULL if the environment was read */
+    const char *input; /* the string, or NULL if the environment was read */
     const char *as_of; /* NULL allows every version */
     uint64_t version;
     strata_arena_t *memory;

@@ -24,7 +24,7 @@ static void step(cursor_t *cursor, size_t count) {
 }
 
 static strata_origin_t here(const cursor_t *cursor) {
-    return (strata_origin_t){.source = cursor->import->said ? STRATA_FROM_FILE : STRATA_FROM_ENVIRONMENT,
+    return (strata_origin_t){.source = cursor->import->input ? STRATA_FROM_FILE : STRATA_FROM_ENVIRONMENT,
                              .file = cursor->file,
                              .line = cursor->line,
                              .column = cursor->column};
@@ -73,7 +73,7 @@ static strata_status_t fail_key(const cursor_t *cursor, const level_t *level, co
 }
 
 /* Returns the greatest version that begins with the given parts: 1.13.1 belongs to 1.13. */
-static uint64_t last_of(const char *text) {
+static uint64_t last_version_of(const char *text) {
     uint64_t version = 0, after = UINT64_C(1000000) * 1000000;
     (void)strata_import_version(text, &version);
     for (; *text; text++)
@@ -87,19 +87,19 @@ bool strata_import_has(const strata_import_t *import, const char *since) {
 }
 
 /* Returns -1 if the version is too old for the key, 1 if it is newer than the last version with the key, else 0. */
-static int beside_version(const strata_import_t *import, const import_row_t *row) {
+static int compare_version(const strata_import_t *import, const import_row_t *row) {
     if (!import->as_of) return 0;
-    return row->since && !strata_import_has(import, row->since) ? -1 : row->until && import->version > last_of(row->until);
+    return row->since && !strata_import_has(import, row->since) ? -1 : row->until && import->version > last_version_of(row->until);
 }
 
 static strata_status_t check_version(const cursor_t *cursor, const import_row_t *row) {
     const strata_import_t *import = cursor->import;
     strata_origin_t origin = here(cursor);
-    int beside = beside_version(import, row);
-    if (beside < 0)
+    int order = compare_version(import, row);
+    if (order < 0)
         return strata_fail_origin(&origin, "%s has %s from %s on, not as of %.20s; leave it out, or write --as-of %s",
                                   import->peer->name, row->key, row->since, import->as_of, row->since);
-    if (beside > 0)
+    if (order > 0)
         return strata_fail_origin(&origin, "%s had %s up to %s, not as of %.20s; leave it out, or write --as-of %s",
                                   import->peer->name, row->key, row->until, import->as_of, row->until);
     return STRATA_OK;
@@ -210,7 +210,7 @@ static void skip_command(cursor_t *cursor) {
     }
 }
 
-static bool skip_word_before(cursor_t *cursor) {
+static bool skip_command_word(cursor_t *cursor) {
     size_t length = strcspn(cursor->at, " \t\r\n=");
     for (size_t i = 0; i < sizeof commands / sizeof *commands; i++) {
         bool is = strlen(commands[i].word) == length && memcmp(cursor->at, commands[i].word, length) == 0;
@@ -267,13 +267,13 @@ static strata_status_t add_other(strata_import_t *import, const word_t *word, co
         return strata_fail_origin(origin, "more than %d settings; write fewer", STRATA_IMPORT_SETTINGS);
     size_t shown = 0;
     while (shown < word->length && shown < STRATA_IMPORT_VALUE && word->value[shown] >= ' ') shown++;
-    import_row_t *row = strata_arena_take(import->memory, 1, sizeof *row);
+    import_row_t *row = strata_arena_alloc(import->memory, 1, sizeof *row);
     if (!row) return STRATA_E_HOST_MEMORY;
-    import_setting_t other = {.row = row, .origin = *origin, .act = {NULL, IMPORT_NOTHING, NULL}};
+    import_setting_t other = {.row = row, .origin = *origin, .action = {NULL, IMPORT_NOTHING, NULL}};
     *row = (import_row_t){.key = strata_import_text(import, "%.*s", (int)word->key, word->name), .kind = IMPORT_TEXT};
     other.value = strata_import_text(import, "%.*s", (int)shown, word->value);
-    other.passed_over = strata_import_text(import, "it is not a known memory setting of %s", import->peer->name);
-    if (!row->key || !other.value || !other.passed_over) return STRATA_E_HOST_MEMORY;
+    other.skip_reason = strata_import_text(import, "it is not a known memory setting of %s", import->peer->name);
+    if (!row->key || !other.value || !other.skip_reason) return STRATA_E_HOST_MEMORY;
     import->settings[import->count++] = other;
     return STRATA_OK;
 }
@@ -283,13 +283,13 @@ static strata_status_t add_other(strata_import_t *import, const word_t *word, co
 static strata_status_t add_word(cursor_t *cursor, const import_row_t *row, const word_t *word) {
     strata_import_t *import = cursor->import;
     strata_origin_t origin = here(cursor);
-    bool conf = row->kind == IMPORT_CONF, unread = conf && beside_version(import, row) != 0;
+    bool conf = row->kind == IMPORT_CONF, unread = conf && compare_version(import, row) != 0;
     strata_status_t status = unread ? STRATA_OK : check_version(cursor, row);
     /* A value with inner keys has its own position in the input. */
     if (conf) step(cursor, (size_t)(word->value - cursor->at));
     strata_origin_t inside = here(cursor);
     if (status == STRATA_OK) status = strata_import_add(import, row, word->value, word->length, conf ? &inside : &origin);
-    if (status == STRATA_OK && unread) import->settings[import->count - 1].passed_over = "this version does not read it";
+    if (status == STRATA_OK && unread) import->settings[import->count - 1].skip_reason = "this version does not read it";
     return status;
 }
 
@@ -297,7 +297,7 @@ static strata_status_t add_word(cursor_t *cursor, const import_row_t *row, const
 static strata_status_t split_word(cursor_t *cursor, const level_t *level, cursor_t *unknown) {
     word_t word;
     char key[STRATA_IMPORT_VALUE];
-    if (skip_word_before(cursor)) return STRATA_OK;
+    if (skip_command_word(cursor)) return STRATA_OK;
     strata_status_t status = read_word(cursor, &word);
     if (status) return status;
     strata_origin_t origin = here(cursor);
@@ -338,8 +338,8 @@ static strata_status_t read_environment(strata_import_t *import) {
         status = check_text(import, row->key, value);
         strata_origin_t origin = here(&cursor);
         if (status == STRATA_OK) status = strata_import_add(import, row, value, strlen(value), &origin);
-        if (status == STRATA_OK && beside_version(import, row) != 0)
-            import->settings[import->count - 1].passed_over = "this version does not read it";
+        if (status == STRATA_OK && compare_version(import, row) != 0)
+            import->settings[import->count - 1].skip_reason = "this version does not read it";
     }
     return status;
 }
@@ -353,8 +353,8 @@ static strata_status_t split_values(strata_import_t *import) {
         if (row->kind == IMPORT_CONF) first = strata_import_find(import, row->key);
     if (!first) return STRATA_OK;
     for (size_t i = 0; i < import->count; i++)
-        if (import->settings[i].row->kind == IMPORT_CONF && &import->settings[i] != first && !import->settings[i].passed_over)
-            import->settings[i].passed_over = first->row->key;
+        if (import->settings[i].row->kind == IMPORT_CONF && &import->settings[i] != first && !import->settings[i].skip_reason)
+            import->settings[i].skip_reason = first->row->key;
     cursor_t cursor = {.import = import,
                        .at = first->value,
                        .file = first->origin.file,
@@ -370,7 +370,7 @@ static bool has_variables(const cursor_t *cursor) {
     if (!row_at(&inner, 0)) return true;
     skip_between(&first);
     if (first.at != cursor->at && cursor->at[strspn(cursor->at, blanks)] == '#') return true;
-    return skip_word_before(&first) || *first.at == '"' || *first.at == '\'' || first.at[strcspn(first.at, "=: \t\r\n,")] == '=';
+    return skip_command_word(&first) || *first.at == '"' || *first.at == '\'' || first.at[strcspn(first.at, "=: \t\r\n,")] == '=';
 }
 
 strata_status_t strata_import_split(strata_import_t *import, const char *text) {
@@ -381,7 +381,7 @@ strata_status_t strata_import_split(strata_import_t *import, const char *text) {
     }
     snprintf(name, sizeof name, "<%s>", import->peer->name);
     cursor_t cursor = {
-        .import = import, .at = text, .file = strata_arena_text(import->memory, name, strlen(name)), .line = 1, .column = 1};
+        .import = import, .at = text, .file = strata_arena_strndup(import->memory, name, strlen(name)), .line = 1, .column = 1};
     if (!cursor.file) return STRATA_E_HOST_MEMORY;
     strata_status_t status = check_text(import, cursor.file, text);
     if (status) return status;
@@ -424,7 +424,7 @@ bool strata_import_known(const import_peer_t *peer, const char *text, uint64_t *
     for (size_t i = 0; peer->known[i].first; i++) {
         uint64_t first = 0;
         (void)strata_import_version(peer->known[i].first, &first);
-        if (*version >= first && *version <= last_of(peer->known[i].last)) return true;
+        if (*version >= first && *version <= last_version_of(peer->known[i].last)) return true;
     }
     return false;
 }

@@ -52,12 +52,12 @@ static const import_row_t rows[] = {
 /* clang-format on */
 
 /* The preallocated size of pinned memory is also its limit. */
-static void settle_pinned(const strata_import_t *import) {
+static void resolve_pinned(const strata_import_t *import) {
     import_setting_t *before = strata_import_find(import, "XLA_PJRT_GPU_HOST_MEMORY_PREALLOCATE");
     const import_setting_t *limit = strata_import_find(import, "XLA_PJRT_GPU_HOST_MEMORY_LIMIT_GB");
-    if (!before || !limit || before->act.verb != IMPORT_FIX) return;
-    before->act = (import_case_t){NULL, IMPORT_SET, "pinned.auto_growth.preallocate"};
-    snprintf(before->meant, sizeof before->meant, "%s", limit->meant);
+    if (!before || !limit || before->action.verb != IMPORT_FIX) return;
+    before->action = (import_case_t){NULL, IMPORT_SET, "pinned.auto_growth.preallocate"};
+    snprintf(before->converted, sizeof before->converted, "%s", limit->converted);
 }
 
 /* Returns the effective fraction, or NULL if none was given. */
@@ -67,11 +67,11 @@ static import_setting_t *fraction_of(const strata_import_t *import) {
 }
 
 /* Adds the defaults of JAX if a variable of XLA shows that the program uses JAX. */
-static strata_status_t settle_defaults(strata_import_t *import) {
+static strata_status_t resolve_defaults(strata_import_t *import) {
     const import_setting_t *jax = NULL;
     strata_status_t status = STRATA_OK;
     for (size_t i = 0; i < import->count && !jax; i++)
-        if (!import->settings[i].passed_over && strncmp(import->settings[i].row->key, "XLA_", 4) == 0) jax = &import->settings[i];
+        if (!import->settings[i].skip_reason && strncmp(import->settings[i].row->key, "XLA_", 4) == 0) jax = &import->settings[i];
     if (!jax) return STRATA_OK;
     if (!fraction_of(import)) status = strata_import_imply(import, "XLA_CLIENT_MEM_FRACTION", "0.75", jax);
     bool growth = strata_import_find(import, "XLA_PYTHON_CLIENT_PREALLOCATE") ||
@@ -81,19 +81,19 @@ static strata_status_t settle_defaults(strata_import_t *import) {
 }
 
 /* With unified memory, XLA's limit is at least the whole device. Its platform allocator still requests device memory. */
-static strata_status_t settle_unified(strata_import_t *import) {
+static strata_status_t resolve_unified(strata_import_t *import) {
     import_setting_t *unified = strata_import_find(import, "TF_FORCE_UNIFIED_MEMORY"), *fraction = fraction_of(import);
     const import_setting_t *allocator = strata_import_find(import, "XLA_PYTHON_CLIENT_ALLOCATOR");
-    bool managed = unified && unified->act.verb == IMPORT_FIX;
-    if (managed && allocator && strcmp(allocator->meant, "platform") == 0) {
-        unified->passed_over = "XLA_PYTHON_CLIENT_ALLOCATOR=platform allocates device memory";
+    bool managed = unified && unified->action.verb == IMPORT_FIX;
+    if (managed && allocator && strcmp(allocator->converted, "platform") == 0) {
+        unified->skip_reason = "XLA_PYTHON_CLIENT_ALLOCATOR=platform allocates device memory";
         return STRATA_OK;
     }
-    double share = fraction ? strtod(fraction->meant, NULL) : 1;
+    double share = fraction ? strtod(fraction->converted, NULL) : 1;
     if (managed && share < 1) {
         const char *written = strata_import_written(import, unified);
         fraction->warning = strata_import_text(import, "counts as 1: %s raises a fraction below 1 to 1", written ? written : "");
-        strcpy(fraction->meant, "1");
+        strcpy(fraction->converted, "1");
         return written && fraction->warning ? STRATA_OK : STRATA_E_HOST_MEMORY;
     }
     if (!managed && share > 1)
@@ -101,14 +101,14 @@ static strata_status_t settle_unified(strata_import_t *import) {
     return STRATA_OK;
 }
 
-static strata_status_t settle(strata_import_t *import) {
+static strata_status_t resolve(strata_import_t *import) {
     const import_setting_t *old = strata_import_find(import, "XLA_PYTHON_CLIENT_MEM_FRACTION");
     if (old && strata_import_find(import, "XLA_CLIENT_MEM_FRACTION"))
         return strata_fail_origin(&old->origin, "JAX refuses XLA_PYTHON_CLIENT_MEM_FRACTION beside XLA_CLIENT_MEM_FRACTION; leave "
                                                 "the older one out");
-    settle_pinned(import);
-    strata_status_t status = settle_defaults(import);
-    return status ? status : settle_unified(import);
+    resolve_pinned(import);
+    strata_status_t status = resolve_defaults(import);
+    return status ? status : resolve_unified(import);
 }
 
 const import_peer_t strata_import_tensorflow = {.name = "tensorflow",
@@ -117,4 +117,4 @@ const import_peer_t strata_import_tensorflow = {.name = "tensorflow",
                                                 .version = "2026-01",
                                                 .example = "TF_FORCE_GPU_ALLOW_GROWTH=true XLA_PYTHON_CLIENT_MEM_FRACTION=.75",
                                                 .rows = rows,
-                                                .settle = settle};
+                                                .resolve = resolve};

@@ -18,7 +18,7 @@ static void print_key(const import_setting_t *setting, const char *before, FILE 
 /* An empty reason means that the strategy has no such option. If the reason is a key, that setting takes
  * effect instead. */
 static void print_skipped(const strata_import_t *import, const import_setting_t *setting, FILE *out) {
-    const char *why = setting->passed_over;
+    const char *why = setting->skip_reason;
     const import_setting_t *decided = import->decided;
     bool key = false;
     for (const import_row_t *row = import->peer->rows; row->key; row++) key = key || row->key == why;
@@ -31,11 +31,11 @@ static void print_skipped(const strata_import_t *import, const import_setting_t 
 
 /* An implied default without effect is not listed. */
 static void print_setting(const strata_import_t *import, const import_setting_t *setting, const char *before, FILE *out) {
-    bool none = setting->act.verb == IMPORT_NONE;
-    if (setting->implied || (!none && !setting->passed_over && !setting->warning)) return;
+    bool none = setting->action.verb == IMPORT_NONE;
+    if (setting->implied || (!none && !setting->skip_reason && !setting->warning)) return;
     print_key(setting, before, out);
-    if (setting->passed_over) print_skipped(import, setting, out);
-    else if (none) fprintf(out, " has no equivalent: %s\n", setting->act.what);
+    if (setting->skip_reason) print_skipped(import, setting, out);
+    else if (none) fprintf(out, " has no equivalent: %s\n", setting->action.what);
     else fprintf(out, " %s\n", setting->warning);
 }
 
@@ -45,20 +45,20 @@ void strata_import_print(const strata_import_t *import, const char *before, FILE
     for (size_t i = 0; i < import->count; i++) print_setting(import, &import->settings[i], before, out);
     if (import->as_of && peer->later && strata_import_version(peer->later, &later) && import->version >= later &&
         strcmp(import->preset, peer->preset) == 0)
-        fprintf(out, "%s%s as of %s has no equivalent: %s\n", before, peer->name, import->as_of, peer->says);
+        fprintf(out, "%s%s as of %s has no equivalent: %s\n", before, peer->name, import->as_of, peer->later_note);
 }
 
 /* ---- a file ---- */
 
 static void write_head(const strata_import_t *import, const strata_strategy_t *strategy, FILE *out) {
     fprintf(out, "# Made by `strata import %s", import->peer->name);
-    if (import->said) {
+    if (import->input) {
         fputs(" \"", out);
-        for (const char *c = import->said; *c; c++) fputc(*c < ' ' ? ' ' : *c, out);
+        for (const char *c = import->input; *c; c++) fputc(*c < ' ' ? ' ' : *c, out);
         fputs("\"", out);
     }
     if (import->as_of) fprintf(out, " --as-of %s", import->as_of);
-    fprintf(out, "`%s.\n", import->said ? "" : " from the environment");
+    fprintf(out, "`%s.\n", import->input ? "" : " from the environment");
     fprintf(out, "# Options that no setting changes are as in the preset %s", import->preset);
     fprintf(out, strategy->peer ? " (%s).\n" : ".\n", strategy->peer);
 }
@@ -66,9 +66,9 @@ static void write_head(const strata_import_t *import, const strata_strategy_t *s
 static void write_nothing(const strata_import_t *import, FILE *out) {
     for (size_t i = 0; i < import->count; i++) {
         const import_setting_t *setting = &import->settings[i];
-        if (setting->passed_over || setting->implied || setting->act.verb != IMPORT_NOTHING) continue;
+        if (setting->skip_reason || setting->implied || setting->action.verb != IMPORT_NOTHING) continue;
         print_key(setting, "# ", out);
-        fprintf(out, " needs no setting: %s\n", setting->act.what ? setting->act.what : "this is already the case");
+        fprintf(out, " needs no setting: %s\n", setting->action.what ? setting->action.what : "this is already the case");
     }
 }
 
@@ -89,7 +89,7 @@ static const import_setting_t *setting_of(const strata_import_t *import, const s
     snprintf(path, sizeof path, ".%s", option);
     for (size_t i = 0; i < import->count && origin->file; i++) {
         const import_setting_t *setting = &import->settings[i];
-        bool names = !setting->passed_over && setting->act.what && strstr(setting->act.what, path);
+        bool names = !setting->skip_reason && setting->action.what && strstr(setting->action.what, path);
         if (names && setting->origin.line == origin->line && setting->origin.column == origin->column &&
             strcmp(setting->origin.file, origin->file) == 0)
             return setting;

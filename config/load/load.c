@@ -49,13 +49,13 @@ static strata_status_t apply_settings(strata_strategy_t *strategy, const strata_
 
 /* ---- a whole strategy ---- */
 
-static void take_what_stands_beside(strata_strategy_t *strategy, const strata_strategy_t *filler) {
+static void inherit_named_stacks(strata_strategy_t *strategy, const strata_strategy_t *filler) {
     strategy->named[STRATA_NAMED_PLAIN] = filler->named[STRATA_NAMED_PLAIN];
     if (strategy->named[STRATA_NAMED_GRAPH].count == 0) strategy->named[STRATA_NAMED_GRAPH] = filler->named[STRATA_NAMED_GRAPH];
 }
 
 /* Fills places that were not listed with those of the preset strata. */
-static strata_status_t complete(strata_reader_t *reader) {
+static strata_status_t fill_missing_places(strata_reader_t *reader) {
     strata_strategy_t filler = {.memory = reader->strategy->memory, .name = "", .description = "", .devices = "gpu"};
     strata_reader_t other = {.strategy = &filler, .scratch = reader->scratch, .error_sink = reader->error_sink};
     bool missing = false;
@@ -65,7 +65,7 @@ static strata_status_t complete(strata_reader_t *reader) {
     for (size_t place = 0; place < STRATA_PLACE_KINDS && status == STRATA_OK; place++)
         if (reader->strategy->stacks[place].count == 0) {
             reader->strategy->stacks[place] = filler.stacks[place];
-            if (place == STRATA_PLACE_GPU) take_what_stands_beside(reader->strategy, &filler);
+            if (place == STRATA_PLACE_GPU) inherit_named_stacks(reader->strategy, &filler);
         }
     return status;
 }
@@ -140,7 +140,7 @@ static strata_status_t read_devices(strata_reader_t *reader, const strata_config
 static strata_status_t load(strata_reader_t *reader, const strata_config_request_t *request) {
     strata_status_t status = read_base(reader, request);
     if (status == STRATA_OK) status = read_devices(reader, request);
-    if (status == STRATA_OK) status = complete(reader);
+    if (status == STRATA_OK) status = fill_missing_places(reader);
     if (status == STRATA_OK) status = apply_settings(reader->strategy, request);
     return status ? status : plan_all(reader);
 }
@@ -173,7 +173,7 @@ size_t strata_config_check(const char *file, bool allow_code, FILE *errors) {
     strata_status_t status = reader_begin(&reader, &error_sink);
     reader.allow_code = allow_code;
     if (status == STRATA_OK) status = strata_read_file(&reader, file, STRATA_FILE_NAMED_BY_USER);
-    if (status == STRATA_OK) status = complete(&reader);
+    if (status == STRATA_OK) status = fill_missing_places(&reader);
     if (status == STRATA_OK) status = plan_all(&reader);
     if (status && status != STRATA_E_STRATEGY) {
         fprintf(errors, "%s\n", strata_last_error()->text);

@@ -74,10 +74,10 @@ static bool looks_like_path(const char *name) {
            (length > 4 && strcmp(name + length - 4, ".yml") == 0);
 }
 
-strata_status_t strata_read_named(strata_reader_t *reader, const char *name, const char *beside, const strata_origin_t *origin) {
+strata_status_t strata_read_named(strata_reader_t *reader, const char *name, const char *base, const strata_origin_t *origin) {
     char path[STRATA_CONFIG_PATH];
     if (strata_preset_text(name) || strata_import_is(name)) return strata_read_preset(reader, name);
-    bool fits = strata_call_beside(name, beside, path, sizeof path);
+    bool fits = strata_path_relative_to(name, base, path, sizeof path);
     if (!fits || (!looks_like_path(name) && access(path, R_OK) != 0)) {
         strata_hint_t hint = strata_hint(name, strata_preset_words(), strata_preset_word, NULL);
         return strata_fail_origin(origin, "\"%.40s\" is neither a preset nor a file; %s, or a file's path", name, hint.text);

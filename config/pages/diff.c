@@ -10,34 +10,34 @@
 enum { LIMIT = STRATA_PLAN_NODES };
 
 /* A layer with its position in the tree: "binning[1]" is the first branch of the router called binning. */
-typedef struct spot {
+typedef struct entry {
     const strata_model_layer_t *layer;
-    char way[200]; /* the routers above it; "" at the top */
-} spot_t;
+    char prefix[200]; /* the routers above it; "" at the top */
+} entry_t;
 
 typedef struct side {
-    spot_t spots[LIMIT];
+    entry_t entries[LIMIT];
     size_t count;
 } side_t;
 
-static void take(side_t *side, const strata_model_stack_t *stack, const char *way) {
+static void append_layers(side_t *side, const strata_model_stack_t *stack, const char *prefix) {
     for (size_t i = 0; i < stack->count; i++) {
         const strata_model_layer_t *layer = &stack->layers[i];
         if (side->count == LIMIT) return;
-        spot_t *spot = &side->spots[side->count++];
-        spot->layer = layer;
-        snprintf(spot->way, sizeof spot->way, "%s", way);
+        entry_t *entry = &side->entries[side->count++];
+        entry->layer = layer;
+        snprintf(entry->prefix, sizeof entry->prefix, "%s", prefix);
         for (size_t b = 0; b < layer->branch_count; b++) {
-            char inner[sizeof side->spots[0].way];
-            snprintf(inner, sizeof inner, "%.90s%.60s[%zu].", way, layer->name, b + 1);
-            take(side, &layer->branches[b], inner);
+            char inner[sizeof side->entries[0].prefix];
+            snprintf(inner, sizeof inner, "%.90s%.60s[%zu].", prefix, layer->name, b + 1);
+            append_layers(side, &layer->branches[b], inner);
         }
     }
 }
 
-static bool same(const spot_t *a, const spot_t *b) {
+static bool is_same_layer(const entry_t *a, const entry_t *b) {
     bool named = strcmp(a->layer->name, b->layer->name) == 0 || a->layer->type == &strata_retry_type;
-    return a->layer->type == b->layer->type && named && strcmp(a->way, b->way) == 0;
+    return a->layer->type == b->layer->type && named && strcmp(a->prefix, b->prefix) == 0;
 }
 
 /* pairs[i][j] is the number of layers of a from i on and of b from j on that can be paired in order. */
@@ -45,14 +45,14 @@ typedef struct pairing {
     unsigned char pairs[LIMIT + 1][LIMIT + 1];
 } pairing_t;
 
-static void pair(const side_t *a, const side_t *b, pairing_t *pairing) {
+static void pair_layers(const side_t *a, const side_t *b, pairing_t *pairing) {
     memset(pairing, 0, sizeof *pairing);
     for (size_t i = a->count; i-- > 0;)
         for (size_t j = b->count; j-- > 0;) {
             unsigned char apart = pairing->pairs[i + 1][j], other = pairing->pairs[i][j + 1];
             unsigned char best = apart > other ? apart : other;
             unsigned char paired = (unsigned char)(pairing->pairs[i + 1][j + 1] + 1);
-            if (same(&a->spots[i], &b->spots[j]) && paired > best) best = paired;
+            if (is_same_layer(&a->entries[i], &b->entries[j]) && paired > best) best = paired;
             pairing->pairs[i][j] = best;
         }
 }
@@ -64,21 +64,21 @@ typedef struct report {
     FILE *out;
 } report_t;
 
-static void print_layer(report_t *report, int whose, const spot_t *spot) {
+static void print_layer(report_t *report, int whose, const entry_t *entry) {
     char where[4200];
-    strata_origin_text(&spot->layer->origin, where, sizeof where);
-    const char *name = spot->layer->name;
-    fprintf(report->out, "%s.%s%s: only in %s  [%s]\n", report->place, spot->way, name, report->names[whose], where);
+    strata_origin_text(&entry->layer->origin, where, sizeof where);
+    const char *name = entry->layer->name;
+    fprintf(report->out, "%s.%s%s: only in %s  [%s]\n", report->place, entry->prefix, name, report->names[whose], where);
     report->differences++;
 }
 
-static void print_values(report_t *report, const spot_t *a, const spot_t *b) {
-    const spot_t *both[2] = {a, b};
+static void print_values(report_t *report, const entry_t *a, const entry_t *b) {
+    const entry_t *both[2] = {a, b};
     for (const strata_option_row_t *row = a->layer->type->options; row && row->name; row++) {
         char values[2][STRATA_OPTION_TEXT_BYTES];
         for (int i = 0; i < 2; i++) strata_option_print(row, both[i]->layer->options, values[i], sizeof values[i]);
         if (strcmp(values[0], values[1]) == 0) continue;
-        fprintf(report->out, "%s.%s%s.%s:\n", report->place, a->way, a->layer->name, row->name);
+        fprintf(report->out, "%s.%s%s.%s:\n", report->place, a->prefix, a->layer->name, row->name);
         for (int i = 0; i < 2; i++) {
             char where[4200];
             strata_origin_text(&both[i]->layer->option_origins[row - a->layer->type->options], where, sizeof where);
@@ -91,17 +91,17 @@ static void print_values(report_t *report, const spot_t *a, const spot_t *b) {
 static void compare_stacks(report_t *report, const strata_model_stack_t *first, const strata_model_stack_t *second) {
     side_t a = {.count = 0}, b = {.count = 0};
     pairing_t pairing;
-    take(&a, first, "");
-    take(&b, second, "");
-    pair(&a, &b, &pairing);
+    append_layers(&a, first, "");
+    append_layers(&b, second, "");
+    pair_layers(&a, &b, &pairing);
     size_t i = 0, j = 0;
     while (i < a.count || j < b.count) {
         bool both = i < a.count && j < b.count;
-        if (both && same(&a.spots[i], &b.spots[j]) && pairing.pairs[i][j] == pairing.pairs[i + 1][j + 1] + 1)
-            print_values(report, &a.spots[i++], &b.spots[j++]);
+        if (both && is_same_layer(&a.entries[i], &b.entries[j]) && pairing.pairs[i][j] == pairing.pairs[i + 1][j + 1] + 1)
+            print_values(report, &a.entries[i++], &b.entries[j++]);
         else if (j == b.count || (both && pairing.pairs[i + 1][j] >= pairing.pairs[i][j + 1]))
-            print_layer(report, 0, &a.spots[i++]);
-        else print_layer(report, 1, &b.spots[j++]);
+            print_layer(report, 0, &a.entries[i++]);
+        else print_layer(report, 1, &b.entries[j++]);
     }
 }
 

@@ -41,13 +41,13 @@ static const char *shared_text(const strata_model_layer_t *layer, strata_place_k
 /* The lines and indentation in front of a branch, and the set of values to print. */
 typedef struct margin {
     char text[256];
-    bool only_said; /* print values set by a preset, a file, the environment and so on, but no defaults */
+    bool only_set; /* print values set by a preset, a file, the environment and so on, but no defaults */
 } margin_t;
 
 static margin_t margin_in(const margin_t *margin, const char *more) {
     margin_t inner;
     snprintf(inner.text, sizeof inner.text, "%.200s%s", margin->text, more);
-    inner.only_said = margin->only_said;
+    inner.only_set = margin->only_set;
     return inner;
 }
 
@@ -83,7 +83,7 @@ static void explain_layer(const strata_model_layer_t *layer, strata_place_kind_t
     }
     for (const strata_option_row_t *row = type->options; row && row->name; row++) {
         if (layer->branch_count > 0 && strata_option_branch(row)) continue; /* printed with the branch */
-        if (margin->only_said && is_default(layer, row)) continue;
+        if (margin->only_set && is_default(layer, row)) continue;
         fprintf(out, "%s  %-24s ", margin->text, row->name);
         explain_option(layer, row, out);
         fprintf(out, "\n");
@@ -120,26 +120,26 @@ static void explain_layers(const strata_model_stack_t *stack, strata_place_kind_
     }
 }
 
-static void explain_stack(const strata_model_stack_t *stack, strata_place_kind_t place, bool only_said, FILE *out) {
-    margin_t margin = {"  ", only_said};
+static void explain_stack(const strata_model_stack_t *stack, strata_place_kind_t place, bool only_set, FILE *out) {
+    margin_t margin = {"  ", only_set};
     if (!strata_model_reclaim(stack))
         fprintf(out, "%sretry: {timeout: 0}: added, because the stack has none  [default]\n", margin.text);
     explain_layers(stack, place, &margin, false, out);
 }
 
-static void explain_place(const strata_strategy_t *strategy, strata_place_kind_t place, bool only_said, FILE *out) {
+static void explain_place(const strata_strategy_t *strategy, strata_place_kind_t place, bool only_set, FILE *out) {
     const char *name = strata_place_name(place);
     if (place == STRATA_PLACE_GPU) {
         fprintf(out, "\nstack (%s), outermost first\n", name);
     } else {
         fprintf(out, "\n%s, outermost first%s\n", name, strata_place_is_ownerless(place) ? "; one stack serves all streams" : "");
     }
-    explain_stack(&strategy->stacks[place], place, only_said, out);
+    explain_stack(&strategy->stacks[place], place, only_set, out);
     for (size_t i = 0; i < strategy->own_count; i++) {
         const strata_model_device_t *own = &strategy->own[i];
         if (own->stacks[place].count == 0) continue;
         fprintf(out, "\n%s:%u, its own stack, outermost first\n", name, own->number);
-        explain_stack(&own->stacks[place], place, only_said, out);
+        explain_stack(&own->stacks[place], place, only_set, out);
     }
 }
 
@@ -167,7 +167,7 @@ static void explain_head(const strata_model_named_t *named, strata_named_kind_t 
     fprintf(out, "  %-26s %-12s %s\n", "keep", named->keep ? "true" : "false", where);
 }
 
-static void explain_named(const strata_strategy_t *strategy, strata_named_kind_t kind, bool only_said, FILE *out) {
+static void explain_named(const strata_strategy_t *strategy, strata_named_kind_t kind, bool only_set, FILE *out) {
     const strata_model_names_t *names = &strategy->named[kind];
     for (size_t i = 0; i < names->count; i++) {
         const strata_model_named_t *named = &names->list[i];
@@ -176,12 +176,12 @@ static void explain_named(const strata_strategy_t *strategy, strata_named_kind_t
             if (named->stacks[place].count == 0) continue;
             fprintf(out, "\n%s.%s, outermost first%s\n", named->path, strata_place_name(place),
                     strata_place_is_ownerless(place) ? "; one stack serves all streams" : "");
-            explain_stack(&named->stacks[place], place, only_said, out);
+            explain_stack(&named->stacks[place], place, only_set, out);
         }
     }
 }
 
-static strata_status_t explain(const strata_strategy_t *strategy, bool only_said, FILE *out) {
+static strata_status_t explain(const strata_strategy_t *strategy, bool only_set, FILE *out) {
     char where[4200];
     fprintf(out, "strategy %s", strategy->name);
     if (*strategy->description) fprintf(out, ": %s", strategy->description);
@@ -192,8 +192,8 @@ static strata_status_t explain(const strata_strategy_t *strategy, bool only_said
     strata_origin_text(&strategy->devices_origin, where, sizeof where);
     fprintf(out, "devices: %s  [%s]\n", strategy->devices, where);
     for (strata_place_kind_t place = STRATA_PLACE_GPU; place < STRATA_PLACE_KINDS; place++)
-        explain_place(strategy, place, only_said, out);
-    for (int kind = 0; kind < STRATA_NAMED_KINDS; kind++) explain_named(strategy, (strata_named_kind_t)kind, only_said, out);
+        explain_place(strategy, place, only_set, out);
+    for (int kind = 0; kind < STRATA_NAMED_KINDS; kind++) explain_named(strategy, (strata_named_kind_t)kind, only_set, out);
     return strata_config_written(out);
 }
 

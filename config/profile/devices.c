@@ -10,17 +10,17 @@
 static strata_status_t show(strata_arena_t *memory, const char *path, const char *rest, const char **shown) {
     char text[STRATA_CONFIG_PATH + 16];
     int length = snprintf(text, sizeof text, "sim:%s%.4s", path, rest);
-    *shown = strata_arena_text(memory, text, (size_t)length);
+    *shown = strata_arena_strndup(memory, text, (size_t)length);
     return *shown ? STRATA_OK : STRATA_E_HOST_MEMORY;
 }
 
-strata_status_t strata_devices_choose(strata_arena_t *memory, const char *text, const char *beside, strata_file_named_t named,
+strata_status_t strata_devices_choose(strata_arena_t *memory, const char *text, const char *base, strata_file_named_t named,
                                       strata_device_choice_t *choice, const char **shown) {
     const char *name;
     size_t length;
     int count;
     if (!strata_device_names_file(text, &name, &length, &count)) {
-        *shown = strata_arena_text(memory, text, strlen(text));
+        *shown = strata_arena_strndup(memory, text, strlen(text));
         return *shown ? strata_device_choice_parse(text, choice) : STRATA_E_HOST_MEMORY;
     }
     if (count < 1 || count > STRATA_MODEL_DEVICES)
@@ -29,10 +29,10 @@ strata_status_t strata_devices_choose(strata_arena_t *memory, const char *text, 
                            "nothing",
                            name + length, STRATA_MODEL_DEVICES);
     char path[STRATA_CONFIG_PATH];
-    char *bare = strata_arena_text(memory, name, length);
-    strata_sim_profile_t *profile = strata_arena_take(memory, 1, sizeof *profile);
+    char *bare = strata_arena_strndup(memory, name, length);
+    strata_sim_profile_t *profile = strata_arena_alloc(memory, 1, sizeof *profile);
     if (!bare || !profile) return STRATA_E_HOST_MEMORY;
-    if (!strata_call_beside(bare, beside, path, sizeof path))
+    if (!strata_path_relative_to(bare, base, path, sizeof path))
         return strata_fail(STRATA_E_INVALID, 0, "the path of the profile is longer than %d bytes", STRATA_CONFIG_PATH - 1);
     strata_status_t status = strata_profile_load(path, named, profile);
     if (status == STRATA_OK) status = show(memory, path, name + length, shown);

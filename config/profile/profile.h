@@ -36,10 +36,10 @@ strata_status_t strata_cost_parse(const char *text, strata_sim_cost_t *cost);
 void strata_cost_print(const strata_sim_cost_t *cost, char *text, size_t capacity);
 
 /* Parses device names from `devices:`, the library's `devices` and --device. Accepts the names of
- * strata_device_choice_parse() and "sim:FILE.yaml". The file's path is relative to the file `beside`, if
+ * strata_device_choice_parse() and "sim:FILE.yaml". The file's path is relative to the file `base`, if
  * that is not NULL. The profile and *shown, the same text with the resolved path, are allocated from
  * `memory`. Returns E_INVALID if the text names no devices, or E_IO, E_STRATEGY or E_HOST_MEMORY. */
-strata_status_t strata_devices_choose(strata_arena_t *memory, const char *text, const char *beside, strata_file_named_t named,
+strata_status_t strata_devices_choose(strata_arena_t *memory, const char *text, const char *base, strata_file_named_t named,
                                       strata_device_choice_t *choice, const char **shown);
 
 #endif

@@ -30,7 +30,7 @@ static const char *profile_word(size_t index, const void *unused) {
     return strata_sim_profile_name(index);
 }
 
-static strata_status_t want_value(const strata_origin_t *key, const strata_tree_t *node) {
+static strata_status_t expect_value(const strata_origin_t *key, const strata_tree_t *node) {
     if (node->kind != STRATA_TREE_SCALAR_NODE || node->empty)
         return strata_fail_origin(key, "\"%.40s\" needs one value", node->key);
     return node->broken ? strata_fail_origin(key, "the value spans lines or contains a tab; write it on one line") : STRATA_OK;
@@ -58,7 +58,7 @@ static strata_status_t read_name(const strata_origin_t *value, const char *text,
 /* Accepts only built-in profiles, so that a file is complete without other files. */
 static strata_status_t read_extends(const char *file, const strata_tree_t *node, strata_sim_profile_t *profile) {
     strata_origin_t key = place_of(file, node->key_line, node->key_column), value = place_of(file, node->line, node->column);
-    strata_status_t status = want_value(&key, node);
+    strata_status_t status = expect_value(&key, node);
     if (status != STRATA_OK) return status;
     const strata_sim_profile_t *base = strata_sim_profile(node->text);
     size_t count = 0;
@@ -90,7 +90,7 @@ static strata_status_t read_key(const char *file, const strata_tree_t *node, str
         strata_hint_t hint = strata_hint(node->key, OWN_KEYS + STRATA_PROFILE_FIELDS, key_word, NULL);
         return strata_fail_origin(&key, "a profile has no key \"%.40s\"; %s", node->key, hint.text);
     }
-    strata_status_t status = want_value(&key, node);
+    strata_status_t status = expect_value(&key, node);
     if (status != STRATA_OK) return status;
     if (is_name) return read_name(&value, node->text, profile);
     given[field] = true;

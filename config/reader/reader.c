@@ -36,7 +36,7 @@ static strata_status_t fail_devices(const char *devices, const strata_origin_t *
 }
 
 /* Explains why the text names no device. */
-static strata_status_t tell_devices(const char *devices, const strata_origin_t *origin) {
+static strata_status_t explain_devices(const char *devices, const strata_origin_t *origin) {
     const char *tail = strchr(devices, ':');
     size_t head = tail ? (size_t)(tail - devices) : 0;
     bool gpu = head == 3 && strncmp(devices, "gpu", 3) == 0, sim = head == 3 && strncmp(devices, "sim", 3) == 0;
@@ -55,14 +55,14 @@ static strata_status_t tell_devices(const char *devices, const strata_origin_t *
         tail, hint.text, STRATA_MODEL_DEVICES, strata_sim_profile_name(0));
 }
 
-strata_status_t strata_read_devices(strata_strategy_t *strategy, const char *devices, const char *beside,
+strata_status_t strata_read_devices(strata_strategy_t *strategy, const char *devices, const char *base,
                                     const strata_origin_t *origin) {
     bool by_file = origin->source == STRATA_FROM_FILE;
     strata_device_choice_t choice;
     const char *shown;
     strata_status_t status = strata_devices_choose(
-        strategy->memory, devices, beside, by_file ? STRATA_FILE_NAMED_BY_FILE : STRATA_FILE_NAMED_BY_USER, &choice, &shown);
-    if (status == STRATA_E_INVALID) return tell_devices(devices, origin);
+        strategy->memory, devices, base, by_file ? STRATA_FILE_NAMED_BY_FILE : STRATA_FILE_NAMED_BY_USER, &choice, &shown);
+    if (status == STRATA_E_INVALID) return explain_devices(devices, origin);
     if (status == STRATA_E_IO) return strata_fail_origin(origin, "%s", strata_last_error()->text);
     if (status != STRATA_OK) return status;
     strategy->devices = shown;
@@ -83,14 +83,14 @@ static strata_origin_t origin_of(const strata_text_t *text, const strata_tree_t 
     return strata_origin_of(text, node->line, node->column);
 }
 
-static strata_status_t want_value(const strata_text_t *text, const strata_tree_t *node, const char *example) {
+static strata_status_t expect_value(const strata_text_t *text, const strata_tree_t *node, const char *example) {
     if (node->kind == STRATA_TREE_SCALAR_NODE && !node->empty) return STRATA_OK;
     strata_origin_t origin = strata_origin_of(text, node->key_line, node->key_column);
     return strata_fail_origin(&origin, "\"%s\" needs one value; write %s: %s", node->key, node->key, example);
 }
 
-static strata_status_t keep(strata_reader_t *reader, const char *value, const char **kept) {
-    char *copy = strata_arena_text(reader->strategy->memory, value, strlen(value));
+static strata_status_t copy_text(strata_reader_t *reader, const char *value, const char **kept) {
+    char *copy = strata_arena_strndup(reader->strategy->memory, value, strlen(value));
     if (!copy) return STRATA_E_HOST_MEMORY;
     *kept = copy;
     return STRATA_OK;
@@ -98,33 +98,33 @@ static strata_status_t keep(strata_reader_t *reader, const char *value, const ch
 
 static strata_status_t read_version(strata_reader_t *reader, const strata_text_t *text, const strata_tree_t *node) {
     (void)reader;
-    strata_status_t status = want_value(text, node, "1");
+    strata_status_t status = expect_value(text, node, "1");
     if (status || strcmp(node->text, "1") == 0) return status;
     strata_origin_t origin = origin_of(text, node);
     return strata_fail_origin(&origin, "this Strata reads strategies of version 1, not \"%.40s\"; write version: 1", node->text);
 }
 
 static strata_status_t read_strategy(strata_reader_t *reader, const strata_text_t *text, const strata_tree_t *node) {
-    strata_status_t status = want_value(text, node, "training");
+    strata_status_t status = expect_value(text, node, "training");
     if (status) return status;
     strata_origin_t origin = origin_of(text, node);
     if (strlen(node->text) > STRATA_NAME_LETTERS)
         return strata_fail_origin(&origin, "the strategy's name is longer than %d bytes; write a shorter one", STRATA_NAME_LETTERS);
-    return keep(reader, node->text, &reader->strategy->name);
+    return copy_text(reader, node->text, &reader->strategy->name);
 }
 
 static strata_status_t read_description(strata_reader_t *reader, const strata_text_t *text, const strata_tree_t *node) {
-    strata_status_t status = want_value(text, node, "what it is for");
-    return status ? status : keep(reader, node->text, &reader->strategy->description);
+    strata_status_t status = expect_value(text, node, "what it is for");
+    return status ? status : copy_text(reader, node->text, &reader->strategy->description);
 }
 
 static strata_status_t read_peer(strata_reader_t *reader, const strata_text_t *text, const strata_tree_t *node) {
-    strata_status_t status = want_value(text, node, "paddle develop of 2025-01");
-    return status ? status : keep(reader, node->text, &reader->strategy->peer);
+    strata_status_t status = expect_value(text, node, "paddle develop of 2025-01");
+    return status ? status : copy_text(reader, node->text, &reader->strategy->peer);
 }
 
 static strata_status_t read_report(strata_reader_t *reader, const strata_text_t *text, const strata_tree_t *node) {
-    strata_status_t status = want_value(text, node, "short");
+    strata_status_t status = expect_value(text, node, "short");
     strata_origin_t origin = origin_of(text, node);
     if (status) return status;
     bool is_short = strcmp(node->text, "short") == 0;
@@ -137,14 +137,14 @@ static strata_status_t read_report(strata_reader_t *reader, const strata_text_t 
 static strata_status_t read_devices(strata_reader_t *reader, const strata_text_t *text, const strata_tree_t *node) {
     strata_origin_t origin = origin_of(text, node);
     if (node->kind == STRATA_TREE_MAP) return strata_read_own_stacks(reader, text, node);
-    strata_status_t status = want_value(text, node, "gpu");
+    strata_status_t status = expect_value(text, node, "gpu");
     if (status == STRATA_OK && node->broken) return strata_fail_broken(&origin);
     return status ? status : strata_read_devices(reader->strategy, node->text, text->path, &origin);
 }
 
 /* Removes stacks that an extended text set beside its own `stack`, because the new `stack` replaces both.
  * This concerns the stack for devices without virtual memory, and a preset's stack for captured graphs. */
-static void leave_out_what_stood_beside(strata_reader_t *reader, const strata_text_t *text) {
+static void drop_inherited_named(strata_reader_t *reader, const strata_text_t *text) {
     strata_model_names_t *plain = &reader->strategy->named[STRATA_NAMED_PLAIN],
                          *graph = &reader->strategy->named[STRATA_NAMED_GRAPH];
     if (plain->count > 0 && strcmp(plain->list->origin.file, text->file) != 0) plain->count = 0;
@@ -156,7 +156,7 @@ static void leave_out_what_stood_beside(strata_reader_t *reader, const strata_te
 }
 
 static strata_status_t read_stack(strata_reader_t *reader, const strata_text_t *text, const strata_tree_t *node) {
-    leave_out_what_stood_beside(reader, text);
+    drop_inherited_named(reader, text);
     return strata_read_stack(reader, text, STRATA_PLACE_GPU, NULL, node);
 }
 
@@ -253,7 +253,7 @@ static strata_status_t read_key(strata_reader_t *reader, const strata_text_t *te
 /* ---- a strategy ---- */
 
 static strata_status_t read_extends(strata_reader_t *reader, const strata_text_t *text, const strata_tree_t *node) {
-    strata_status_t status = want_value(text, node, "strata");
+    strata_status_t status = expect_value(text, node, "strata");
     if (status) return status;
     strata_origin_t origin = origin_of(text, node);
     if (reader->extended == STRATA_EXTENDS_DEPTH)
@@ -273,19 +273,19 @@ static strata_status_t read_tree(strata_reader_t *reader, const strata_text_t *t
     strata_status_t status = extends ? strata_note_error(reader->error_sink, read_extends(reader, text, extends)) : STRATA_OK;
     const strata_tree_t *code = strata_tree_get(tree, "load");
     if (status == STRATA_OK && code) status = strata_note_error(reader->error_sink, strata_read_load(reader, text, code));
-    if (status == STRATA_OK) status = keep(reader, text->short_name, &reader->strategy->name);
+    if (status == STRATA_OK) status = copy_text(reader, text->short_name, &reader->strategy->name);
     reader->strategy->origin = origin;
     for (const strata_tree_t *node = tree->first; node && status == STRATA_OK; node = node->next)
         status = strata_note_error(reader->error_sink, read_key(reader, text, node));
     if (status) return status;
     return strata_note_error(reader->error_sink,
-                             strata_read_beside(reader, text, tree, &reader->strategy->stacks[STRATA_PLACE_GPU]));
+                             strata_read_stack_keys(reader, text, tree, &reader->strategy->stacks[STRATA_PLACE_GPU]));
 }
 
 strata_status_t strata_read_text(strata_reader_t *reader, const strata_text_t *text) {
     strata_text_t kept = *text;
     strata_tree_t *tree;
-    strata_status_t status = keep(reader, text->file, &kept.file);
+    strata_status_t status = copy_text(reader, text->file, &kept.file);
     if (status == STRATA_OK) status = strata_tree_read(reader->scratch, kept.file, text->text, text->length, &tree);
     if (status == STRATA_OK) status = read_tree(reader, &kept, tree);
     return strata_note_error(reader->error_sink, status);

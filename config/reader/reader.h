@@ -22,7 +22,7 @@ typedef struct strata_reader {
     strata_error_sink_t *error_sink;
     unsigned broken; /* bits of places with stacks that could not be read; they are not planned */
     unsigned broken_own[STRATA_MODEL_DEVICES]; /* the same bits for a device's own stacks */
-    size_t layers, lost; /* in the current place: layers read so far, and layers that could not be read */
+    size_t layers, unread_layers; /* in the current place: layers read so far, and layers that could not be read */
     uint32_t extended; /* current depth of `extends:` */
     bool allow_code; /* `load:` may load shared objects */
 } strata_reader_t;
@@ -72,9 +72,9 @@ strata_status_t strata_read_options(strata_reader_t *reader, const strata_text_t
                                     const strata_tree_t *node);
 /* Reads the keys beside a stack, `out_of_memory:` and `idle:`, after the stack itself. A router's branch
  * may have only the former. */
-strata_status_t strata_read_beside(strata_reader_t *reader, const strata_text_t *text, const strata_tree_t *map,
-                                   strata_model_stack_t *stack);
-bool strata_is_key_beside(const char *key);
+strata_status_t strata_read_stack_keys(strata_reader_t *reader, const strata_text_t *text, const strata_tree_t *map,
+                                       strata_model_stack_t *stack);
+bool strata_is_stack_key(const char *key);
 strata_status_t strata_read_reclaim(strata_reader_t *reader, const strata_text_t *text, const strata_tree_t *map,
                                     strata_model_stack_t *stack);
 /* Returns "routes" or "stacks", the key that holds a router's branches. */

@@ -98,7 +98,7 @@ strata_status_t strata_read_branches(strata_reader_t *reader, const strata_text_
     if (node->count > STRATA_PLAN_BRANCHES)
         return strata_fail_origin(&origin, "\"%s\" has %zu stacks below it, and the maximum is %d; remove some", layer->type->name,
                                   node->count, STRATA_PLAN_BRANCHES);
-    layer->branches = strata_arena_take(reader->strategy->memory, node->count, sizeof *layer->branches);
+    layer->branches = strata_arena_alloc(reader->strategy->memory, node->count, sizeof *layer->branches);
     if (!layer->branches) return STRATA_E_HOST_MEMORY;
     uint32_t number = 0;
     for (const strata_tree_t *item = node->first; item; item = item->next) {

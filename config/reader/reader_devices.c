@@ -38,7 +38,7 @@ static strata_status_t read_own_key(strata_reader_t *reader, const strata_text_t
                                     const strata_tree_t *node) {
     if (strcmp(node->key, "stack") == 0) return strata_read_stack(reader, text, STRATA_PLACE_GPU, own, node);
     if (strcmp(node->key, "places") == 0) return read_own_places(reader, text, own, node);
-    if (strata_is_key_beside(node->key)) return STRATA_OK; /* read after the stack */
+    if (strata_is_stack_key(node->key)) return STRATA_OK; /* read after the stack */
     strata_origin_t key = key_of(text, node);
     strata_hint_t hint = strata_hint(node->key, 4, own_word, NULL);
     return strata_fail_origin(&key, "a device has no key \"%.40s\"; %s", node->key, hint.text);
@@ -65,7 +65,7 @@ static strata_status_t read_device(strata_reader_t *reader, const strata_text_t 
     for (const strata_tree_t *child = node->first; child && status == STRATA_OK; child = child->next)
         status = strata_note_error(reader->error_sink, read_own_key(reader, text, own, child));
     if (status) return status;
-    return strata_note_error(reader->error_sink, strata_read_beside(reader, text, node, &own->stacks[STRATA_PLACE_GPU]));
+    return strata_note_error(reader->error_sink, strata_read_stack_keys(reader, text, node, &own->stacks[STRATA_PLACE_GPU]));
 }
 
 strata_status_t strata_read_own_stacks(strata_reader_t *reader, const strata_text_t *text, const strata_tree_t *node) {

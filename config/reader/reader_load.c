@@ -10,7 +10,7 @@ static strata_status_t load_one(const strata_text_t *text, const strata_tree_t *
     strata_origin_t origin = strata_origin_of(text, node->line, node->column);
     if (node->kind != STRATA_TREE_SCALAR_NODE || !*node->text)
         return strata_fail_origin(&origin, "an object to load must be a file path; write load: [./libmine.so]");
-    if (!strata_call_beside(node->text, text->path, path, sizeof path))
+    if (!strata_path_relative_to(node->text, text->path, path, sizeof path))
         return strata_fail_origin(&origin, "the path is longer than %d bytes; write a shorter one", STRATA_CONFIG_PATH - 1);
     strata_status_t status = strata_code_load(path, NULL);
     if (status == STRATA_OK || status == STRATA_E_HOST_MEMORY) return status;

@@ -99,7 +99,7 @@ static strata_status_t read_keep(reading_t *reading, strata_model_named_t *named
 static strata_status_t read_key(reading_t *reading, strata_model_named_t *named, const strata_tree_t *node) {
     if (strcmp(node->key, "stack") == 0) return read_gpu(reading, named, node);
     if (strcmp(node->key, "places") == 0) return read_places(reading, named, node);
-    if (strata_is_key_beside(node->key)) return STRATA_OK; /* read after the stack */
+    if (strata_is_stack_key(node->key)) return STRATA_OK; /* read after the stack */
     bool pool = reading->kind == STRATA_NAMED_POOL, keep = strcmp(node->key, "keep") == 0;
     if (pool && keep) return read_keep(reading, named, node);
     strata_origin_t key = key_of(reading->text, node);
@@ -125,17 +125,17 @@ static strata_status_t read_body(reading_t *reading, strata_model_named_t *named
     for (const strata_tree_t *child = node->first; child && status == STRATA_OK; child = child->next)
         status = strata_note_error(reading->reader->error_sink, read_key(reading, named, child));
     if (status) return status;
-    status = strata_read_beside(reading->reader, reading->text, node, &named->stacks[STRATA_PLACE_GPU]);
+    status = strata_read_stack_keys(reading->reader, reading->text, node, &named->stacks[STRATA_PLACE_GPU]);
     return strata_note_error(reading->reader->error_sink, status);
 }
 
-static strata_status_t give_name(const reading_t *reading, strata_model_named_t *named, const char *name) {
+static strata_status_t set_name(const reading_t *reading, strata_model_named_t *named, const char *name) {
     strata_arena_t *arena = reading->reader->strategy->memory;
     char path[2 * STRATA_NAME_LETTERS];
     int length = snprintf(path, sizeof path, "%s", strata_named_key(reading->kind));
     if (!strata_named_is_single(reading->kind)) length += snprintf(path + length, sizeof path - (size_t)length, ".%s", name);
-    named->name = strata_arena_text(arena, name, strlen(name));
-    named->path = strata_arena_text(arena, path, (size_t)length);
+    named->name = strata_arena_strndup(arena, name, strlen(name));
+    named->path = strata_arena_strndup(arena, path, (size_t)length);
     return named->name && named->path ? STRATA_OK : STRATA_E_HOST_MEMORY;
 }
 
@@ -150,7 +150,7 @@ static strata_status_t read_one(reading_t *reading, const strata_tree_t *node) {
     strata_model_named_t *named = &reading->read.list[reading->read.count++];
     if (before) *named = *before;
     named->origin = key;
-    strata_status_t status = give_name(reading, named, node->key);
+    strata_status_t status = set_name(reading, named, node->key);
     return status ? status : read_body(reading, named, node);
 }
 
@@ -163,7 +163,7 @@ static bool has(const strata_model_names_t *names, const char *name) {
 }
 
 /* Appends the entries that the text did not replace. */
-static strata_status_t keep_others(reading_t *reading, const strata_tree_t *node) {
+static strata_status_t append_inherited(reading_t *reading, const strata_tree_t *node) {
     strata_model_names_t *all = &reading->reader->strategy->named[reading->kind];
     for (size_t i = 0; i < all->count; i++) {
         if (has(&reading->read, all->list[i].name)) continue;
@@ -187,12 +187,12 @@ static strata_status_t read_all(reading_t *reading, const strata_tree_t *node) {
         return strata_fail_origin(&key, "\"%s\" has %zu names, and the maximum is %d; remove some", node->key, node->count,
                                   STRATA_MODEL_NAMED);
     strata_arena_t *arena = reading->reader->strategy->memory;
-    reading->read.list = strata_arena_take(arena, STRATA_MODEL_NAMED, sizeof *reading->read.list);
+    reading->read.list = strata_arena_alloc(arena, STRATA_MODEL_NAMED, sizeof *reading->read.list);
     if (!reading->read.list) return STRATA_E_HOST_MEMORY;
     strata_status_t status = STRATA_OK;
     for (const strata_tree_t *child = node->first; child && status == STRATA_OK; child = child->next)
         status = strata_note_error(reading->reader->error_sink, read_one(reading, child));
-    return status ? status : keep_others(reading, node);
+    return status ? status : append_inherited(reading, node);
 }
 
 strata_status_t strata_read_pools(strata_reader_t *reader, const strata_text_t *text, const strata_tree_t *node) {
@@ -208,7 +208,7 @@ strata_status_t strata_read_streams(strata_reader_t *reader, const strata_text_t
 static strata_status_t read_single(strata_reader_t *reader, const strata_text_t *text, const strata_tree_t *node,
                                    strata_named_kind_t kind) {
     reading_t reading = {.reader = reader, .text = text, .kind = kind};
-    reading.read.list = strata_arena_take(reader->strategy->memory, 1, sizeof *reading.read.list);
+    reading.read.list = strata_arena_alloc(reader->strategy->memory, 1, sizeof *reading.read.list);
     if (!reading.read.list) return STRATA_E_HOST_MEMORY;
     strata_status_t status = read_one(&reading, node);
     if (status == STRATA_OK) reader->strategy->named[kind] = reading.read;

@@ -48,7 +48,7 @@ static strata_status_t read_name(strata_reader_t *reader, strata_model_layer_t *
     if (node->kind != STRATA_TREE_SCALAR_NODE || !is_name(node->text) || is_first_word(node->text))
         return strata_fail_origin(
             origin, "this is not a valid layer name; write up to 64 letters, digits, - and _, but not the name of a place");
-    char *name = strata_arena_text(reader->strategy->memory, node->text, strlen(node->text));
+    char *name = strata_arena_strndup(reader->strategy->memory, node->text, strlen(node->text));
     if (!name) return STRATA_E_HOST_MEMORY;
     layer->name = name;
     return STRATA_OK;
@@ -70,7 +70,7 @@ static strata_status_t read_option(strata_reader_t *reader, const strata_text_t 
     if (strcmp(node->key, "name") == 0) return read_name(reader, layer, node, &value);
     if (type->role == STRATA_ROUTER && strcmp(node->key, strata_branches_key(type)) == 0) {
         strata_status_t status = strata_read_branches(reader, text, layer, node);
-        reader->lost += status != STRATA_OK;
+        reader->unread_layers += status != STRATA_OK;
         return status;
     }
     const strata_option_row_t *row = strata_option_find(type, node->key);
@@ -133,11 +133,11 @@ static strata_status_t read_layer(strata_reader_t *reader, const strata_text_t *
     if (options) origin = strata_origin_of(text, options->key_line, options->key_column);
     const strata_layer_type_t *type = strata_layer_find(name);
     if (!type) return fail_layer(name, &origin);
-    size_t lost = reader->lost;
+    size_t unread_layers = reader->unread_layers;
     strata_status_t status = strata_model_layer_init(reader->strategy->memory, layer, type, &origin);
     if (status == STRATA_OK && options) status = strata_read_options(reader, text, layer, options);
-    if (status == STRATA_OK && type->role == STRATA_ROUTER && layer->branch_count == 0 && reader->lost == lost) {
-        reader->lost++;
+    if (status == STRATA_OK && type->role == STRATA_ROUTER && layer->branch_count == 0 && reader->unread_layers == unread_layers) {
+        reader->unread_layers++;
         status = strata_fail_no_branches(layer);
     }
     return status;
@@ -183,13 +183,13 @@ static strata_status_t read_mapping(strata_reader_t *reader, const strata_text_t
                                     strata_model_stack_t *stack) {
     const strata_tree_t *list = strata_tree_get(map, "stack");
     for (const strata_tree_t *child = map->first; child; child = child->next) {
-        if (child == list || strata_is_key_beside(child->key)) continue;
+        if (child == list || strata_is_stack_key(child->key)) continue;
         strata_origin_t key = strata_origin_of(text, child->key_line, child->key_column);
         strata_hint_t hint = strata_hint(child->key, 3, mapping_word, NULL);
         return strata_fail_origin(&key, "a stack has no \"%.40s\"; %s", child->key, hint.text);
     }
     strata_status_t status = strata_read_list(reader, text, list, stack);
-    return status ? status : strata_read_beside(reader, text, map, stack);
+    return status ? status : strata_read_stack_keys(reader, text, map, stack);
 }
 
 /* Moves `retry` above the layers of its list that hold no lock, because it recovers everything below it
@@ -217,7 +217,7 @@ strata_status_t strata_read_list(strata_reader_t *reader, const strata_text_t *t
     if (list->count == 0) return strata_fail_origin(&origin, "a stack needs at least one layer; write [system]");
     if (list->count > STRATA_STACK_LAYERS) return fail_too_many(text, list);
     *stack = (strata_model_stack_t){.origin = origin};
-    stack->layers = strata_arena_take(reader->strategy->memory, list->count, sizeof *stack->layers);
+    stack->layers = strata_arena_alloc(reader->strategy->memory, list->count, sizeof *stack->layers);
     if (!stack->layers) return STRATA_E_HOST_MEMORY;
     for (const strata_tree_t *item = list->first; item; item = item->next) {
         strata_model_layer_t layer = {.type = NULL};
@@ -227,7 +227,7 @@ strata_status_t strata_read_list(strata_reader_t *reader, const strata_text_t *t
         if (status) return status;
         if (layer.type) stack->layers[stack->count++] = layer;
         if (layer.type == &strata_retry_type) raise_retry(stack);
-        reader->lost += layer.type == NULL;
+        reader->unread_layers += layer.type == NULL;
     }
     return STRATA_OK;
 }
@@ -241,14 +241,14 @@ strata_status_t strata_read_stack(strata_reader_t *reader, const strata_text_t *
 strata_status_t strata_read_stack_of(strata_reader_t *reader, const strata_text_t *text, strata_place_kind_t place,
                                      strata_model_stack_t *stacks, unsigned *broken, const strata_tree_t *list) {
     strata_model_stack_t *stack = &stacks[place];
-    reader->layers = reader->lost = 0;
+    reader->layers = reader->unread_layers = 0;
     strata_status_t status = strata_read_list(reader, text, list, stack);
     bool whole = status == STRATA_OK;
     if (whole) status = check_names(stack);
     status = strata_note_error(reader->error_sink, status);
     /* Invalid options keep their defaults. If a layer is missing, the order of the stack is not checked. */
     *broken &= ~(1u << place);
-    if (!whole || reader->lost > 0) *broken |= 1u << place;
+    if (!whole || reader->unread_layers > 0) *broken |= 1u << place;
     return status;
 }
 

@@ -5,49 +5,51 @@
 #include "config/page.h"
 #include "config/reader/reader.h"
 
-typedef struct beside {
+typedef struct stack_key {
     const char *key;
     const strata_layer_type_t *type;
     const char *example;
-} beside_t;
+} stack_key_t;
 
 /* The keys allowed beside a stack. */
-static const beside_t besides[] = {{STRATA_RECLAIM_KEY, &strata_retry_type, "{timeout: 100ms}"},
-                                   {STRATA_IDLE_KEY, &strata_idle_type, "{after: 1s, keep: 10%}"}};
-enum { BESIDES = sizeof besides / sizeof *besides };
+static const stack_key_t stack_keys[] = {{STRATA_RECLAIM_KEY, &strata_retry_type, "{timeout: 100ms}"},
+                                         {STRATA_IDLE_KEY, &strata_idle_type, "{after: 1s, keep: 10%}"}};
+enum { STACK_KEYS = sizeof stack_keys / sizeof *stack_keys };
 
-bool strata_is_key_beside(const char *key) {
-    for (size_t i = 0; i < BESIDES; i++)
-        if (strcmp(besides[i].key, key) == 0) return true;
+bool strata_is_stack_key(const char *key) {
+    for (size_t i = 0; i < STACK_KEYS; i++)
+        if (strcmp(stack_keys[i].key, key) == 0) return true;
     return false;
 }
 
-static strata_status_t check_where(const beside_t *beside, const strata_text_t *text, const strata_tree_t *node,
+static strata_status_t check_where(const stack_key_t *stack_key, const strata_text_t *text, const strata_tree_t *node,
                                    const strata_model_stack_t *stack) {
     strata_origin_t key = strata_origin_of(text, node->key_line, node->key_column);
-    const strata_model_layer_t *said = strata_model_layer_of(stack, beside->type);
+    const strata_model_layer_t *existing = strata_model_layer_of(stack, stack_key->type);
     if (stack->count == 0)
         return strata_fail_origin(
-            &key, "\"%s\" is a property of a stack, but no stack is beside it; write stack: too, or extends: strata", beside->key);
-    if (said && said->origin.file == text->file)
-        return strata_fail_origin(&key, "\"%s\" in line %u already sets this for the same stack; remove one", said->name,
-                                  said->origin.line);
+            &key, "\"%s\" is a property of a stack, but no stack is beside it; write stack: too, or extends: strata",
+            stack_key->key);
+    if (existing && existing->origin.file == text->file)
+        return strata_fail_origin(&key, "\"%s\" in line %u already sets this for the same stack; remove one", existing->name,
+                                  existing->origin.line);
     if (node->kind != STRATA_TREE_MAP && !node->empty)
-        return strata_fail_origin(&key, "\"%s\" must be a mapping; write %s: %s", beside->key, beside->key, beside->example);
+        return strata_fail_origin(&key, "\"%s\" must be a mapping; write %s: %s", stack_key->key, stack_key->key,
+                                  stack_key->example);
     const strata_tree_t *name = node->empty ? NULL : strata_tree_get(node, "name");
     if (!name) return STRATA_OK;
     key = strata_origin_of(text, name->key_line, name->key_column);
-    return strata_fail_origin(&key, "\"%s\" has no option \"name\"; remove it", beside->key);
+    return strata_fail_origin(&key, "\"%s\" has no option \"name\"; remove it", stack_key->key);
 }
 
 /* Replaces the layer that an extended text set for the same stack. */
-static strata_status_t place(strata_arena_t *arena, strata_model_stack_t *stack, const strata_model_layer_t *layer) {
-    strata_model_layer_t *said = strata_model_layer_of(stack, layer->type);
-    if (said) {
-        *said = *layer;
+static strata_status_t set_layer(strata_arena_t *arena, strata_model_stack_t *stack, const strata_model_layer_t *layer) {
+    strata_model_layer_t *existing = strata_model_layer_of(stack, layer->type);
+    if (existing) {
+        *existing = *layer;
         return STRATA_OK;
     }
-    strata_model_layer_t *layers = strata_arena_take(arena, stack->count + 1, sizeof *layers);
+    strata_model_layer_t *layers = strata_arena_alloc(arena, stack->count + 1, sizeof *layers);
     if (!layers) return STRATA_E_HOST_MEMORY;
     layers[0] = *layer;
     memcpy(layers + 1, stack->layers, stack->count * sizeof *layers);
@@ -56,29 +58,29 @@ static strata_status_t place(strata_arena_t *arena, strata_model_stack_t *stack,
     return STRATA_OK;
 }
 
-static strata_status_t read_one(strata_reader_t *reader, const beside_t *beside, const strata_text_t *text,
+static strata_status_t read_one(strata_reader_t *reader, const stack_key_t *stack_key, const strata_text_t *text,
                                 const strata_tree_t *map, strata_model_stack_t *stack) {
-    const strata_tree_t *node = strata_tree_get(map, beside->key);
+    const strata_tree_t *node = strata_tree_get(map, stack_key->key);
     if (!node) return STRATA_OK;
     strata_origin_t key = strata_origin_of(text, node->key_line, node->key_column);
     strata_model_layer_t layer;
-    strata_status_t status = check_where(beside, text, node, stack);
-    if (status == STRATA_OK) status = strata_model_layer_init(reader->strategy->memory, &layer, beside->type, &key);
+    strata_status_t status = check_where(stack_key, text, node, stack);
+    if (status == STRATA_OK) status = strata_model_layer_init(reader->strategy->memory, &layer, stack_key->type, &key);
     if (status != STRATA_OK) return status;
-    layer.name = beside->key;
+    layer.name = stack_key->key;
     status = strata_read_options(reader, text, &layer, node);
-    return status ? status : place(reader->strategy->memory, stack, &layer);
+    return status ? status : set_layer(reader->strategy->memory, stack, &layer);
 }
 
 strata_status_t strata_read_reclaim(strata_reader_t *reader, const strata_text_t *text, const strata_tree_t *map,
                                     strata_model_stack_t *stack) {
-    return read_one(reader, &besides[0], text, map, stack);
+    return read_one(reader, &stack_keys[0], text, map, stack);
 }
 
-strata_status_t strata_read_beside(strata_reader_t *reader, const strata_text_t *text, const strata_tree_t *map,
-                                   strata_model_stack_t *stack) {
+strata_status_t strata_read_stack_keys(strata_reader_t *reader, const strata_text_t *text, const strata_tree_t *map,
+                                       strata_model_stack_t *stack) {
     strata_status_t status = STRATA_OK;
-    for (size_t i = BESIDES; i > 0 && status == STRATA_OK; i--) status = read_one(reader, &besides[i - 1], text, map, stack);
+    for (size_t i = STACK_KEYS; i > 0 && status == STRATA_OK; i--) status = read_one(reader, &stack_keys[i - 1], text, map, stack);
     return status;
 }
 

@@ -31,25 +31,25 @@ bool strata_door_is_bypassed(void) {
 
 static bool is_host(strata_place_t place) { return strata_place_is_ownerless(strata_place_kind(place)); }
 
-static strata_unordered_t *made_at(strata_door_t *door, strata_place_t place) {
+static strata_unordered_t *unordered_at(strata_door_t *door, strata_place_t place) {
     uint32_t device = strata_place_device(place);
     return device < STRATA_FACADE_DEVICES ? atomic_load(&door->places[strata_place_kind(place)][device]) : NULL;
 }
 
 /* Completes the pending frees of all memory of the place's device, or of the host. Returns the bytes freed. */
-static uint64_t settle(strata_door_t *door, strata_place_t place) {
+static uint64_t drain(strata_door_t *door, strata_place_t place) {
     uint64_t freed = 0, bytes;
     for (uint32_t kind = 0; kind < STRATA_PLACE_KINDS; kind++) {
         strata_place_t other = strata_place((strata_place_kind_t)kind, is_host(place) ? 0 : strata_place_device(place));
-        strata_unordered_t *unordered = is_host(other) == is_host(place) ? made_at(door, other) : NULL;
-        if (unordered && strata_unordered_settle(unordered, &bytes) == STRATA_OK) freed += bytes;
+        strata_unordered_t *unordered = is_host(other) == is_host(place) ? unordered_at(door, other) : NULL;
+        if (unordered && strata_unordered_drain(unordered, &bytes) == STRATA_OK) freed += bytes;
     }
     return freed;
 }
 
 static uint64_t out_of_memory(strata_place_t place, size_t size, void *door) {
     (void)size;
-    return settle(door, place);
+    return drain(door, place);
 }
 
 static bool is_simulated(strata_t handle) {
@@ -91,11 +91,11 @@ strata_status_t strata_door_close(strata_door_t *door) {
 static strata_status_t unordered_of(strata_door_t *door, strata_place_t place, strata_unordered_t **unordered) {
     if (strata_place_device(place) >= STRATA_FACADE_DEVICES || strata_place_kind(place) >= STRATA_PLACE_KINDS)
         return strata_fail(STRATA_E_LIMIT, 0, "a door serves at most %d devices", STRATA_FACADE_DEVICES);
-    *unordered = made_at(door, place);
+    *unordered = unordered_at(door, place);
     if (*unordered) return STRATA_OK;
     strata_unordered_t *made = NULL;
     pthread_mutex_lock(&door->mutex);
-    *unordered = made_at(door, place);
+    *unordered = unordered_at(door, place);
     strata_status_t status = *unordered ? STRATA_OK : strata_unordered_new(door->facade, place, &made);
     if (made) {
         *unordered = made;
@@ -149,14 +149,14 @@ strata_status_t strata_door_free_on(strata_door_t *door, strata_door_memory_t me
     strata_block_t block;
     strata_place_t place;
     strata_status_t status = find_block(door, memory, address, &block, &place);
-    strata_unordered_t *unordered = status == STRATA_OK ? made_at(door, place) : NULL;
+    strata_unordered_t *unordered = status == STRATA_OK ? unordered_at(door, place) : NULL;
     if (unordered && strata_unordered_is_pending(unordered, block.ref))
         return strata_fail(STRATA_E_INVALID, 0, "the block was freed already");
     return status == STRATA_OK ? strata_free_on(door->facade, block.ref, stream) : status;
 }
 
 /* Visits open places only, because no stream was used in the others. */
-void strata_door_forget(strata_door_t *door, strata_stream_t stream) {
+void strata_door_forget_stream(strata_door_t *door, strata_stream_t stream) {
     strata_facade_t *facade = strata_facade_of(door->facade);
     for (uint32_t kind = 0; facade && kind < STRATA_PLACE_KINDS; kind++)
         for (uint32_t i = 0; i < STRATA_FACADE_DEVICES; i++)
@@ -169,14 +169,14 @@ void strata_door_forget(strata_door_t *door, strata_stream_t stream) {
 uint64_t strata_door_idle(strata_door_t *door, strata_place_t place) {
     strata_mem_info_t info = {.struct_size = sizeof info};
     if (strata_mem_info(door->facade, place, &info) != STRATA_OK) return 0;
-    strata_unordered_t *unordered = made_at(door, place);
+    strata_unordered_t *unordered = unordered_at(door, place);
     return info.cached + (unordered ? strata_unordered_pending(unordered) : 0);
 }
 
-uint64_t strata_door_give_back(strata_door_t *door, strata_place_t place) {
+uint64_t strata_door_release_idle(strata_door_t *door, strata_place_t place) {
     uint64_t all = 0, bytes;
     strata_facade_t *facade = strata_facade_of(door->facade);
-    (void)settle(door, place);
+    (void)drain(door, place);
     for (uint32_t kind = 0; facade && kind < STRATA_PLACE_KINDS; kind++) {
         uint32_t device = is_host(place) ? 0 : strata_place_device(place);
         strata_place_t other = strata_place((strata_place_kind_t)kind, device);
@@ -187,7 +187,7 @@ uint64_t strata_door_give_back(strata_door_t *door, strata_place_t place) {
     return all;
 }
 
-bool strata_door_used_elsewhere(strata_door_t *door, uint32_t device) {
+bool strata_door_has_other_users(strata_door_t *door, uint32_t device) {
     strata_facade_t *facade = strata_facade_of(door->facade);
     strata_statistics_t figures = {.struct_size = sizeof figures};
     for (uint32_t kind = 0; facade && kind < STRATA_PLACE_KINDS; kind++)

@@ -34,15 +34,15 @@ typedef enum strata_door_memory { STRATA_DOOR_DEVICE, STRATA_DOOR_HOST } strata_
 strata_status_t strata_door_free(strata_door_t *door, strata_door_memory_t memory, void *address);
 strata_status_t strata_door_free_on(strata_door_t *door, strata_door_memory_t memory, void *address, strata_stream_t stream);
 /* Forgets a stream. It must be called before the stream is destroyed. */
-void strata_door_forget(strata_door_t *door, strata_stream_t stream);
+void strata_door_forget_stream(strata_door_t *door, strata_stream_t stream);
 
 /* Returns the idle bytes of a place: the bytes that would be free on the device if Strata cached nothing. */
 uint64_t strata_door_idle(strata_door_t *door, strata_place_t place);
 /* Makes room after another user of the device, or of host memory, ran out of memory. Waits for pending frees, then releases
  * every idle chunk of the device's places, or of the host's. Returns the bytes released. If it returns 0, a retry cannot
  * succeed. */
-uint64_t strata_door_give_back(strata_door_t *door, strata_place_t place);
+uint64_t strata_door_release_idle(strata_door_t *door, strata_place_t place);
 /* Returns true if a block is live in a place of a device other than `device`. */
-bool strata_door_used_elsewhere(strata_door_t *door, uint32_t device);
+bool strata_door_has_other_users(strata_door_t *door, uint32_t device);
 
 #endif

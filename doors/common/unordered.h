@@ -29,7 +29,7 @@ strata_status_t strata_unordered_allocate(strata_unordered_t *unordered, size_t 
 strata_status_t strata_unordered_free(strata_unordered_t *unordered, const strata_block_t *block);
 /* Waits for the device and frees the pending blocks. *freed (may be NULL) receives the bytes. Returns E_CAPTURE, and frees
  * nothing, while a stream is captured, because a wait for the device would break the capture. */
-strata_status_t strata_unordered_settle(strata_unordered_t *unordered, uint64_t *freed);
+strata_status_t strata_unordered_drain(strata_unordered_t *unordered, uint64_t *freed);
 /* Returns true if a block was freed here and its free is still pending. */
 bool strata_unordered_is_pending(strata_unordered_t *unordered, strata_ref_t ref);
 /* Returns the bytes of the pending blocks. */

@@ -15,24 +15,24 @@
 
 static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER; /* held while a thread opens or closes the door */
 static strata_door_t *_Atomic door;
-static _Atomic bool over; /* true if Strata serves nothing any more, because the process ends or the strategy is wrong */
-static _Atomic uint64_t inside; /* calls that use a door */
-static _Thread_local unsigned not_looked_at; /* above 0 while the thread is inside Strata or a real function called from here */
+static _Atomic bool disabled; /* true if Strata serves nothing any more, because the process ends or the strategy is wrong */
+static _Atomic uint64_t active_calls; /* calls that use a door */
+static _Thread_local unsigned bypass_depth; /* above 0 while the thread is inside Strata or a real function called from here */
 static _Atomic uint64_t served[STRATA_ROWS], passed_on[STRATA_ROWS];
 
 void strata_process_count(strata_row_t row, bool by_strata) {
     atomic_fetch_add_explicit(by_strata ? &served[row] : &passed_on[row], 1, memory_order_relaxed);
 }
 
-void strata_process_enter_real(void) { not_looked_at++; }
-void strata_process_leave_real(void) { not_looked_at--; }
+void strata_process_enter_real(void) { bypass_depth++; }
+void strata_process_exit_real(void) { bypass_depth--; }
 
 /* ---- opening ---- */
 
 /* Printed at the first call, because the library is also loaded into every program that a script starts. */
-static void step_aside(void) {
+static void announce_bypass(void) {
     fprintf(stderr, "strata: STRATA_BYPASS is set: CUDA's own allocator serves this process, not Strata\n");
-    atomic_store(&over, true);
+    atomic_store(&disabled, true);
 }
 
 /* If the driver is not loaded yet or has no device, the real function reports the error, and the next request tries again. */
@@ -44,7 +44,7 @@ static void open_door(void) {
         atomic_store(&door, opened);
     } else if (status != STRATA_E_NO_DEVICE) {
         fprintf(stderr, "strata: CUDA's own allocator serves this process, because Strata cannot: %s\n", strata_last_error()->text);
-        atomic_store(&over, true);
+        atomic_store(&disabled, true);
     }
 }
 
@@ -52,31 +52,31 @@ static strata_door_t *opened_door(bool open) {
     strata_door_t *found = atomic_load(&door);
     if (found || !open) return found;
     pthread_mutex_lock(&mutex);
-    if (!atomic_load(&door) && !atomic_load(&over)) (strata_door_is_bypassed() ? step_aside : open_door)();
+    if (!atomic_load(&door) && !atomic_load(&disabled)) (strata_door_is_bypassed() ? announce_bypass : open_door)();
     found = atomic_load(&door);
     pthread_mutex_unlock(&mutex);
     return found;
 }
 
-static strata_door_t *begin(bool open) {
-    if (not_looked_at) return NULL;
-    not_looked_at++; /* calls that the driver makes for Strata are no requests of the program */
+static strata_door_t *begin_call(bool open) {
+    if (bypass_depth) return NULL;
+    bypass_depth++; /* calls that the driver makes for Strata are no requests of the program */
     strata_door_t *found;
-    while (!atomic_load(&over) && (found = opened_door(open)) != NULL) {
-        atomic_fetch_add(&inside, 1);
-        if (!atomic_load(&over) && atomic_load(&door) == found) return found;
-        atomic_fetch_sub(&inside, 1); /* another thread is closing it */
+    while (!atomic_load(&disabled) && (found = opened_door(open)) != NULL) {
+        atomic_fetch_add(&active_calls, 1);
+        if (!atomic_load(&disabled) && atomic_load(&door) == found) return found;
+        atomic_fetch_sub(&active_calls, 1); /* another thread is closing it */
     }
-    not_looked_at--;
+    bypass_depth--;
     return NULL;
 }
 
-strata_door_t *strata_process_begin(void) { return begin(true); }
-strata_door_t *strata_process_begin_if_open(void) { return begin(false); }
+strata_door_t *strata_process_begin(void) { return begin_call(true); }
+strata_door_t *strata_process_begin_if_open(void) { return begin_call(false); }
 
 void strata_process_end(void) {
-    not_looked_at--;
-    atomic_fetch_sub(&inside, 1);
+    bypass_depth--;
+    atomic_fetch_sub(&active_calls, 1);
 }
 
 /* ---- closing ---- */
@@ -85,13 +85,13 @@ bool strata_process_close_for_reset(int device) {
     bool alone = true;
     pthread_mutex_lock(&mutex);
     strata_door_t *open = atomic_load(&door);
-    if (open && (device < 0 || strata_door_used_elsewhere(open, (uint32_t)device))) alone = false;
+    if (open && (device < 0 || strata_door_has_other_users(open, (uint32_t)device))) alone = false;
     if (open && alone) {
         atomic_store(&door, NULL);
-        while (atomic_load(&inside)) sched_yield();
-        not_looked_at++;
+        while (atomic_load(&active_calls)) sched_yield();
+        bypass_depth++;
         (void)strata_door_close(open);
-        not_looked_at--;
+        bypass_depth--;
     }
     pthread_mutex_unlock(&mutex);
     return alone;
@@ -101,7 +101,7 @@ bool strata_process_close_for_reset(int device) {
 static void in_child(void) {
     pthread_mutex_init(&mutex, NULL); /* another thread of the parent may have held it */
     atomic_store(&door, NULL);
-    atomic_store(&inside, 0);
+    atomic_store(&active_calls, 0);
     for (size_t i = 0; i < STRATA_ROWS; i++) {
         atomic_store(&served[i], 0);
         atomic_store(&passed_on[i], 0);
@@ -112,13 +112,13 @@ __attribute__((constructor)) static void watch_forks(void) { (void)pthread_atfor
 
 /* If threads are still inside, the door stays open. The process ends and its memory is released anyway. */
 __attribute__((destructor)) static void end_of_process(void) {
-    atomic_store(&over, true);
+    atomic_store(&disabled, true);
     strata_door_t *open = atomic_load(&door);
     strata_run_report_t report = {.door = open, .served = served, .passed_on = passed_on};
     const char *where = getenv("STRATA_RUN_REPORT");
     if (where && *where) strata_run_report_write(&report, where);
     else strata_run_report_warn(&report, stderr);
-    if (open && !atomic_load(&inside)) (void)strata_door_close(open);
+    if (open && !atomic_load(&active_calls)) (void)strata_door_close(open);
 }
 
 /* ---- places ---- */

@@ -16,7 +16,7 @@ strata_door_t *strata_process_begin_if_open(void);
 
 /* Between these two calls, Strata ignores the calls that a real function makes. */
 void strata_process_enter_real(void);
-void strata_process_leave_real(void);
+void strata_process_exit_real(void);
 
 /* Closes the door before its device is reset. The next request opens a new one. Returns false and does nothing if blocks are
  * live on other devices, or if `device` is negative and a door is open. */

@@ -13,7 +13,7 @@ typedef struct search {
 } search_t;
 
 /* Looks the function up in a loaded library of that name. RTLD_NOLOAD makes sure that this loads nothing. */
-static int look_into(struct dl_phdr_info *object, size_t size, void *searching) {
+static int search_library(struct dl_phdr_info *object, size_t size, void *searching) {
     search_t *search = searching;
     (void)size;
     const char *slash = strrchr(object->dlpi_name, '/');
@@ -31,12 +31,12 @@ static bool is_of_runtime(const char *name) { return strncmp(name, "cuda", 4) ==
 void *strata_real(const char *name) {
     search_t search = {.library = is_of_runtime(name) ? "libcudart.so" : "libcuda.so", .name = name};
     search.found = dlsym(RTLD_NEXT, name);
-    if (!search.found) dl_iterate_phdr(look_into, &search);
+    if (!search.found) dl_iterate_phdr(search_library, &search);
     return search.found;
 }
 
 /* Repeats the lookup until it succeeds, because the library may be loaded later. */
-static void *known(void *_Atomic *slot, const char *name) {
+static void *look_up(void *_Atomic *slot, const char *name) {
     void *function = atomic_load_explicit(slot, memory_order_relaxed);
     if (function) return function;
     function = strata_real(name);
@@ -47,7 +47,7 @@ static void *known(void *_Atomic *slot, const char *name) {
 #define REAL_DEFINE(treatment, name, arguments, passed, text)                                                                      \
     int strata_real_##name arguments {                                                                                             \
         static void *_Atomic slot;                                                                                                 \
-        void *address_of = known(&slot, #name);                                                                                    \
+        void *address_of = look_up(&slot, #name);                                                                                  \
         strata_real_##name##_t function;                                                                                           \
         memcpy(&function, &address_of, sizeof function);                                                                           \
         return function ? function passed : STRATA_REAL_MISSING;                                                                   \
@@ -57,8 +57,8 @@ STRATA_PRELOAD_MAP(REAL_DEFINE)
 
 /* ---- asking ---- */
 
-static int ask_device(void *_Atomic *slot, const char *name) {
-    void *address_of = known(slot, name);
+static int query_device(void *_Atomic *slot, const char *name) {
+    void *address_of = look_up(slot, name);
     int (*function)(int *device);
     int device;
     memcpy(&function, &address_of, sizeof function);
@@ -67,17 +67,17 @@ static int ask_device(void *_Atomic *slot, const char *name) {
 
 int strata_real_runtime_device(void) {
     static void *_Atomic slot;
-    return ask_device(&slot, "cudaGetDevice");
+    return query_device(&slot, "cudaGetDevice");
 }
 
 int strata_real_driver_device(void) {
     static void *_Atomic slot;
-    return ask_device(&slot, "cuCtxGetDevice");
+    return query_device(&slot, "cuCtxGetDevice");
 }
 
 void *strata_real_context_of(void *stream) {
     static void *_Atomic slot;
-    void *address_of = known(&slot, "cuStreamGetCtx"), *context;
+    void *address_of = look_up(&slot, "cuStreamGetCtx"), *context;
     int (*function)(void *stream, void **context);
     memcpy(&function, &address_of, sizeof function);
     return function && function(stream, &context) == 0 ? context : NULL;
@@ -85,14 +85,14 @@ void *strata_real_context_of(void *stream) {
 
 void *strata_real_context(void) {
     static void *_Atomic slot;
-    void *address_of = known(&slot, "cuCtxGetCurrent"), *context;
+    void *address_of = look_up(&slot, "cuCtxGetCurrent"), *context;
     int (*function)(void **context);
     memcpy(&function, &address_of, sizeof function);
     return function && function(&context) == 0 ? context : NULL;
 }
 
-static int call(void *_Atomic *slot, const char *name) {
-    void *address_of = known(slot, name);
+static int call_function(void *_Atomic *slot, const char *name) {
+    void *address_of = look_up(slot, name);
     int (*function)(void);
     memcpy(&function, &address_of, sizeof function);
     return function ? function() : STRATA_REAL_MISSING;
@@ -100,17 +100,17 @@ static int call(void *_Atomic *slot, const char *name) {
 
 int strata_real_synchronise_runtime(void) {
     static void *_Atomic slot;
-    return call(&slot, "cudaDeviceSynchronize");
+    return call_function(&slot, "cudaDeviceSynchronize");
 }
 
 int strata_real_synchronise_driver(void) {
     static void *_Atomic slot;
-    return call(&slot, "cuCtxSynchronize");
+    return call_function(&slot, "cuCtxSynchronize");
 }
 
 void strata_real_clear_error(const char *name) {
     static void *_Atomic slot;
-    if (is_of_runtime(name)) (void)call(&slot, "cudaGetLastError");
+    if (is_of_runtime(name)) (void)call_function(&slot, "cudaGetLastError");
 }
 
 bool strata_real_driver_is_loaded(void) {

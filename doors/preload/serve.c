@@ -23,9 +23,9 @@ bool strata_serve_on(strata_row_t row, int device, void *stream, size_t size, vo
     return done;
 }
 
-static bool freed(strata_row_t row, strata_status_t status, void **address) {
-    static char nobodys; /* host memory that CUDA never allocated */
-    if (status != STRATA_OK && status != STRATA_E_UNKNOWN_POINTER) *address = &nobodys;
+static bool finish_free(strata_row_t row, strata_status_t status, void **address) {
+    static char invalid_address; /* host memory that CUDA never allocated */
+    if (status != STRATA_OK && status != STRATA_E_UNKNOWN_POINTER) *address = &invalid_address;
     strata_process_count(row, status == STRATA_OK);
     return status == STRATA_OK;
 }
@@ -34,14 +34,14 @@ bool strata_serve_free(strata_row_t row, strata_door_memory_t memory, void **add
     strata_door_t *door = *address ? strata_process_begin_if_open() : NULL;
     strata_status_t status = door ? strata_door_free(door, memory, *address) : STRATA_E_UNKNOWN_POINTER;
     if (door) strata_process_end();
-    return freed(row, status, address);
+    return finish_free(row, status, address);
 }
 
 bool strata_serve_free_on(strata_row_t row, strata_door_memory_t memory, void **address, void *stream) {
     strata_door_t *door = *address ? strata_process_begin_if_open() : NULL;
     strata_status_t status = door ? strata_door_free_on(door, memory, *address, stream) : STRATA_E_UNKNOWN_POINTER;
     if (door) strata_process_end();
-    return freed(row, status, address);
+    return finish_free(row, status, address);
 }
 
 void strata_serve_mem_info(strata_row_t row, int device, size_t *unused, size_t total) {
@@ -54,7 +54,7 @@ void strata_serve_mem_info(strata_row_t row, int device, size_t *unused, size_t 
 
 void strata_serve_forget(strata_row_t row, void *stream) {
     strata_door_t *door = stream ? strata_process_begin_if_open() : NULL;
-    if (door) strata_door_forget(door, stream);
+    if (door) strata_door_forget_stream(door, stream);
     if (door) strata_process_end();
     strata_process_count(row, door != NULL);
 }
@@ -71,9 +71,9 @@ bool strata_serve_is_inside(strata_row_t row, void *address) {
     return inside;
 }
 
-bool strata_serve_room(bool of_host, int device) {
+bool strata_serve_release_idle(bool of_host, int device) {
     strata_door_t *door = of_host || device >= 0 ? strata_process_begin_if_open() : NULL;
-    uint64_t given = door ? strata_door_give_back(door, of_host ? strata_pinned() : strata_gpu((uint32_t)device)) : 0;
+    uint64_t given = door ? strata_door_release_idle(door, of_host ? strata_pinned() : strata_gpu((uint32_t)device)) : 0;
     if (door) strata_process_end();
     return given != 0;
 }

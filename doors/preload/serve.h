@@ -22,7 +22,7 @@ void strata_serve_forget(strata_row_t row, void *stream);
 bool strata_serve_is_inside(strata_row_t row, void *address);
 
 /* Releases idle memory after a real function ran out of memory. Returns true if it released any, so that a retry makes sense. */
-bool strata_serve_room(bool of_host, int device);
+bool strata_serve_release_idle(bool of_host, int device);
 
 /* Converts a stream for the _ptsz functions, in which NULL means the calling thread's own default stream. */
 static inline void *strata_own_stream(void *stream) { return stream ? stream : (void *)2; }
@@ -58,12 +58,12 @@ static inline bool strata_ended_capture(int code) { return code == 0 || code == 
         int tries_ = 1;                                                                                                            \
         strata_process_enter_real();                                                                                               \
         (code) = STRATA_REAL(name) passed;                                                                                         \
-        strata_process_leave_real();                                                                                               \
+        strata_process_exit_real();                                                                                                \
         for (; (code) == STRATA_REAL_OUT_OF_MEMORY && tries_ < STRATA_SERVE_TRIES; tries_++) {                                     \
-            if (!strata_serve_room(of_host, device)) break;                                                                        \
+            if (!strata_serve_release_idle(of_host, device)) break;                                                                \
             strata_process_enter_real();                                                                                           \
             (code) = STRATA_REAL(name) passed;                                                                                     \
-            strata_process_leave_real();                                                                                           \
+            strata_process_exit_real();                                                                                            \
         }                                                                                                                          \
         if ((code) == 0 && tries_ > 1) strata_real_clear_error(#name);                                                             \
     } while (0)

@@ -28,14 +28,14 @@ namespace strata_door {
 using PoolId = std::pair<unsigned long long, unsigned long long>;
 using Chosen = std::function<bool(CUstream_st *)>;
 
-constexpr int most_devices = 16; /* the max of a facade */
+constexpr int max_devices = 16; /* the max of a facade */
 
 /* One of PyTorch's statistics. */
 struct Figure {
-    int64_t current, peak, total, gone;
+    int64_t current, peak, total, freed;
 };
 /* A change of the memory that Strata holds of the device: a chunk was created or released, or it grew or shrank. */
-enum class Change { came, grew, shrank, went };
+enum class Change { created, grew, shrank, released };
 struct Chunk {
     size_t address, size;
     strata_stream_t stream;
@@ -110,8 +110,8 @@ STRATA_DOOR void strata_torch_memory_fraction(double fraction, int device);
 STRATA_DOOR double strata_torch_fraction(int device);
 /* Writes a name of the block that contains `pointer`, for other processes. The name is valid until the free. `*offset` receives the
  * offset of `pointer` in the block. Returns the size of the name, or 0 if the block has no handles. */
-constexpr size_t strata_torch_name_most = 8192;
-STRATA_DOOR size_t strata_torch_share(void *pointer, char name[strata_torch_name_most], ptrdiff_t *offset);
+constexpr size_t strata_torch_name_max = 8192;
+STRATA_DOOR size_t strata_torch_share(void *pointer, char name[strata_torch_name_max], ptrdiff_t *offset);
 /* Maps the block that another process named. It stays mapped until the last strata_torch_open_end(). `*id` receives the
  * argument for that call. */
 STRATA_DOOR void *strata_torch_open(int device, const char *name, size_t size, uint64_t *id);
@@ -123,7 +123,7 @@ STRATA_DOOR void strata_torch_begin_pool(int device, strata_door::PoolId id, str
 STRATA_DOOR void strata_torch_end_pool(int device, strata_door::PoolId id);
 STRATA_DOOR void strata_torch_release_pool(int device, strata_door::PoolId id);
 /* Adds a use without requests, as torch.cuda.MemPool does. */
-STRATA_DOOR void strata_torch_keep_pool(int device, strata_door::PoolId id);
+STRATA_DOOR void strata_torch_retain_pool(int device, strata_door::PoolId id);
 /* Returns the number of begins and keeps that were not released. */
 STRATA_DOOR int strata_torch_pool_uses(int device, strata_door::PoolId id);
 /* If `lends` is true, requests outside pools use free memory of a kept pool before they fail (use_on_oom of torch.cuda.MemPool). */
@@ -142,8 +142,8 @@ STRATA_DOOR void strata_torch_pool_name(int device, uint64_t number, unsigned lo
 /* ---- figures ---- */
 
 /* Add a block to the figures after its allocation, or remove it before its free. In this order no sum exceeds the reserved bytes. */
-STRATA_DOOR void strata_torch_came(int device, const strata_block_t *block);
-STRATA_DOOR void strata_torch_goes(int device, const strata_block_t *block);
+STRATA_DOOR void strata_torch_count_alloc(int device, const strata_block_t *block);
+STRATA_DOOR void strata_torch_count_free(int device, const strata_block_t *block);
 /* Returns the figures of the number and of the bytes of a device's blocks. Peaks are exact. Returns 1 if the device does not
  * exist. */
 STRATA_DOOR int strata_torch_figures(int device, strata_door::Figure figures[2]);

@@ -10,7 +10,7 @@ namespace strata_door {
 
 /* The counter of a statistic. The peak is exact, because the thread that raises `current` gets the new value. */
 struct Counter {
-    std::atomic<int64_t> current{0}, peak{0}, total{0}, gone{0};
+    std::atomic<int64_t> current{0}, peak{0}, total{0}, freed{0};
 
     void add(int64_t amount) {
         int64_t now = current.fetch_add(amount, std::memory_order_relaxed) + amount;
@@ -18,21 +18,21 @@ struct Counter {
         int64_t highest = peak.load(std::memory_order_relaxed);
         while (highest < now && !peak.compare_exchange_weak(highest, now, std::memory_order_relaxed)) {}
     }
-    void take(int64_t amount) {
+    void remove(int64_t amount) {
         current.fetch_sub(amount, std::memory_order_relaxed);
-        gone.fetch_add(amount, std::memory_order_relaxed);
+        freed.fetch_add(amount, std::memory_order_relaxed);
     }
     void reset_peak() { peak.store(current.load(std::memory_order_relaxed), std::memory_order_relaxed); }
     void reset_totals() {
         total.store(0, std::memory_order_relaxed);
-        gone.store(0, std::memory_order_relaxed);
+        freed.store(0, std::memory_order_relaxed);
     }
     void clear() {
         current.store(0, std::memory_order_relaxed);
         reset_peak();
         reset_totals();
     }
-    Figure figure() const { return {current, peak, total, gone}; }
+    Figure figure() const { return {current, peak, total, freed}; }
 };
 
 /* The counters of the blocks of a device. */
@@ -45,9 +45,9 @@ struct Meter {
         count.add(1);
         bytes.add((int64_t)size);
     }
-    void take(size_t size) {
-        count.take(1);
-        bytes.take((int64_t)size);
+    void remove(size_t size) {
+        count.remove(1);
+        bytes.remove((int64_t)size);
     }
     void reset_peaks() {
         count.reset_peak();

@@ -43,7 +43,7 @@ inline std::string &user_metadata() {
 class History {
   public:
     /* Returns true if an event must be recorded or passed to a tracker. It costs one load. */
-    bool listens() const { return on_.load(std::memory_order_acquire); }
+    bool is_active() const { return on_.load(std::memory_order_acquire); }
     bool enabled() const { return enabled_.load(std::memory_order_acquire); }
 
     void record(bool enabled, ca::CreateContextFn recorder, size_t most, ca::RecordContext when, bool clear,
@@ -54,8 +54,8 @@ class History {
         skip_ = skip;
         std::rotate(entries_.begin(), entries_.begin() + (ptrdiff_t)first_, entries_.end());
         first_ = 0;
-        most_ = std::max<size_t>(most, 1);
-        if (entries_.size() > most_) entries_.erase(entries_.begin(), entries_.end() - (ptrdiff_t)most_);
+        capacity_ = std::max<size_t>(most, 1);
+        if (entries_.size() > capacity_) entries_.erase(entries_.begin(), entries_.end() - (ptrdiff_t)capacity_);
         if (clear || !enabled) {
             entries_.clear();
             annotations_.clear();
@@ -78,24 +78,24 @@ class History {
         for (const auto &tracker : trackers_) tracker(entry);
         if (!enabled() || std::find(skip_.begin(), skip_.end(), action_name(entry.action_)) != skip_.end()) return;
         if (when_ < ca::RecordContext::ALLOC) entry.context_ = nullptr;
-        if (entries_.size() < most_) {
+        if (entries_.size() < capacity_) {
             entries_.push_back(std::move(entry));
         } else {
             entries_[first_] = std::move(entry);
-            first_ = (first_ + 1) % most_;
+            first_ = (first_ + 1) % capacity_;
         }
     }
     void annotate(Annotation annotation) {
         std::lock_guard<std::mutex> guard(lock_);
-        if (enabled() && annotations_.size() < most_) annotations_.push_back(std::move(annotation));
+        if (enabled() && annotations_.size() < capacity_) annotations_.push_back(std::move(annotation));
     }
 
-    void keep(void *block, Context context) {
+    void store(void *block, Context context) {
         if (!context) return;
         std::lock_guard<std::mutex> guard(lock_);
         live_[block] = std::move(context);
     }
-    Context forget(void *block) {
+    Context remove(void *block) {
         std::lock_guard<std::mutex> guard(lock_);
         auto found = live_.find(block);
         if (found == live_.end()) return nullptr;
@@ -103,14 +103,14 @@ class History {
         live_.erase(found);
         return context;
     }
-    Context of(void *block) {
+    Context find(void *block) {
         std::lock_guard<std::mutex> guard(lock_);
         auto found = live_.find(block);
         return found == live_.end() ? nullptr : found->second;
     }
 
     /* Adds the entries by device, the oldest first, and the annotations to a snapshot. Times are in microseconds, as in PyTorch. */
-    void tell(ca::SnapshotInfo &snapshot, size_t devices, bool entries) {
+    void append_to(ca::SnapshotInfo &snapshot, size_t devices, bool entries) {
         std::lock_guard<std::mutex> guard(lock_);
         auto nanoseconds = clock_.makeConverter();
         snapshot.device_traces.resize(devices);
@@ -130,7 +130,7 @@ class History {
     std::atomic<bool> on_{false}, enabled_{false};
     std::atomic<ca::CreateContextFn> recorder_{nullptr};
     std::atomic<ca::RecordContext> when_{ca::RecordContext::NEVER};
-    size_t most_ = 1, first_ = 0; /* capacity of the ring, and its oldest entry once it is full */
+    size_t capacity_ = 1, first_ = 0; /* capacity of the ring, and its oldest entry once it is full */
     std::vector<ca::TraceEntry> entries_;
     std::vector<Annotation> annotations_;
     std::vector<std::string> skip_;

@@ -20,13 +20,13 @@ struct Named {
     strata_shared_t shared;
 };
 constexpr size_t name_size = 1 + sizeof(Named);
-static_assert(name_size <= strata_torch_name_most);
+static_assert(name_size <= strata_torch_name_max);
 
 /* Never destroyed, because tensors outlive every static. */
 std::mutex &lock = *new std::mutex;
 /* The exports by block. Other processes fetch their descriptors. */
 std::unordered_map<void *, strata_shared_t> &named = *new std::unordered_map<void *, strata_shared_t>;
-std::atomic<bool> any{false};
+std::atomic<bool> has_names{false};
 
 /* Returns the earlier export of the block, else exports it. All names of a block share one export, so each is valid until the
  * free. */
@@ -40,7 +40,7 @@ strata_status_t export_once(const strata_block_t &block, strata_shared_t *shared
     strata_status_t status = strata_export(facade, block.ref, shared);
     if (status != STRATA_OK) return status;
     named.emplace(block.ptr, *shared);
-    any = true;
+    has_names = true;
     return STRATA_OK;
 }
 
@@ -53,7 +53,7 @@ void strata_door::forget_names() {
 }
 
 void strata_door::end_name(void *block) {
-    if (!any.load(std::memory_order_relaxed)) return;
+    if (!has_names.load(std::memory_order_relaxed)) return;
     std::lock_guard<std::mutex> guard(lock);
     auto found = named.find(block);
     if (found == named.end()) return;
@@ -61,16 +61,16 @@ void strata_door::end_name(void *block) {
     named.erase(found);
 }
 
-size_t strata_torch_share(void *pointer, char name[strata_torch_name_most], ptrdiff_t *offset) {
+size_t strata_torch_share(void *pointer, char name[strata_torch_name_max], ptrdiff_t *offset) {
     strata_block_t block;
     check(strata_base_pointer(facade, pointer, &block));
-    auto told = std::make_unique<Named>();
-    strata_status_t status = export_once(block, &told->shared);
+    auto record = std::make_unique<Named>();
+    strata_status_t status = export_once(block, &record->shared);
     if (status == STRATA_E_UNSUPPORTED) return 0;
     check(status);
-    told->process = getpid();
+    record->process = getpid();
     name[0] = strata_s;
-    std::memcpy(name + 1, told.get(), sizeof *told);
+    std::memcpy(name + 1, record.get(), sizeof *record);
     *offset = (char *)pointer - (char *)block.ptr;
     return name_size;
 }
@@ -78,13 +78,13 @@ size_t strata_torch_share(void *pointer, char name[strata_torch_name_most], ptrd
 void *strata_torch_open(int device, const char *name, size_t size, uint64_t *id) {
     if (size != name_size || name[0] != strata_s)
         throw std::runtime_error("Strata: this is not a name of memory of another process");
-    auto told = std::make_unique<Named>();
-    std::memcpy(told.get(), name + 1, sizeof *told);
-    check(strata_share_fetch((uint64_t)told->process, &told->shared));
+    auto record = std::make_unique<Named>();
+    std::memcpy(record.get(), name + 1, sizeof *record);
+    check(strata_share_fetch((uint64_t)record->process, &record->shared));
     strata_imported_t there;
-    strata_status_t status = strata_import(facade, place_of(device), &told->shared, &there);
+    strata_status_t status = strata_import(facade, place_of(device), &record->shared, &there);
     std::string why = status == STRATA_OK ? "" : reason(status);
-    strata_shared_close(&told->shared);
+    strata_shared_close(&record->shared);
     if (status != STRATA_OK) throw std::runtime_error(why);
     *id = there.id;
     return there.ptr;

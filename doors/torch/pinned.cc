@@ -33,7 +33,7 @@ class Pinned final : public at::HostAllocator {
     void release(void *pointer) {
         strata_block_t block;
         strata_status_t status = strata_block_of(facade_, pointer, &block);
-        if (status == STRATA_OK) meter_.take(block.size);
+        if (status == STRATA_OK) meter_.remove(block.size);
         if (status == STRATA_OK) status = strata_free(facade_, block.ref);
         check_unless_over(status);
     }
@@ -88,7 +88,7 @@ class Pinned final : public at::HostAllocator {
         stat.current = figure.current;
         stat.peak = figure.peak;
         stat.allocated = figure.total;
-        stat.freed = figure.gone;
+        stat.freed = figure.freed;
     }
 
     strata_t facade_ = 0;

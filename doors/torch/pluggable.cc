@@ -10,7 +10,7 @@ using namespace strata_door;
 
 namespace strata_door {
 std::atomic<strata_t> facade{0};
-std::array<Meter, most_devices> meters;
+std::array<Meter, max_devices> meters;
 static std::atomic<strata_t> reported_closed{0}; /* the closed facade that was reported last */
 
 bool is_over(strata_status_t status) {
@@ -44,7 +44,7 @@ void *strata_torch_allocate(ssize_t size, int device, CUstream_st *stream) {
     if (size < 0 || !meter(device)) throw std::runtime_error("Strata: a request with a negative size or without a device");
     strata_block_t block;
     check(strata_allocate(facade, place_of(device), stream, (size_t)size, &block));
-    strata_torch_came(device, &block);
+    strata_torch_count_alloc(device, &block);
     return block.ptr;
 }
 
@@ -52,7 +52,7 @@ void strata_torch_free(void *pointer, ssize_t, int device, CUstream_st *) {
     if (!pointer) return;
     strata_block_t block;
     strata_status_t status = strata_block_of(facade, pointer, &block);
-    if (status == STRATA_OK) strata_torch_goes(device, &block);
+    if (status == STRATA_OK) strata_torch_count_free(device, &block);
     if (status == STRATA_OK) status = strata_free(facade, block.ref);
     if (status != STRATA_OK && !is_over(status))
         std::fprintf(stderr, "strata: a tensor's memory was not freed: %s\n", strata_last_error()->text);
@@ -93,7 +93,7 @@ int strata_torch_find(void *pointer, strata_block_t *block) {
 }
 
 void strata_torch_reset() {
-    for (int device = 0; device < most_devices; device++)
+    for (int device = 0; device < max_devices; device++)
         if (meter(device)->used) strata_torch_release(device, {0, 0});
 }
 
@@ -124,20 +124,20 @@ size_t strata_torch_largest(int device) {
 
 /* ---- figures ---- */
 
-void strata_torch_came(int device, const strata_block_t *block) {
+void strata_torch_count_alloc(int device, const strata_block_t *block) {
     if (meter(device)) meter(device)->add(block->size);
 }
 
-void strata_torch_goes(int device, const strata_block_t *block) {
+void strata_torch_count_free(int device, const strata_block_t *block) {
     end_name(block->ptr);
-    if (meter(device)) meter(device)->take(block->size);
+    if (meter(device)) meter(device)->remove(block->size);
 }
 
 int strata_torch_figures(int device, Figure figures[2]) {
-    const Meter *told = meter(device);
-    if (!told) return 1;
-    figures[0] = told->count.figure();
-    figures[1] = told->bytes.figure();
+    const Meter *counters = meter(device);
+    if (!counters) return 1;
+    figures[0] = counters->count.figure();
+    figures[1] = counters->bytes.figure();
     return 0;
 }
 

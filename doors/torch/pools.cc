@@ -47,7 +47,7 @@ struct Pool {
 };
 using Name = std::pair<int, PoolId>; /* device, PyTorch's name */
 
-constexpr size_t most_retired = 64;
+constexpr size_t max_retired = 64;
 
 /* Never destroyed, because tensors outlive every static. */
 /* Guards all below. It is recursive, because a begin may allocate memory and so call back. */
@@ -65,14 +65,14 @@ Pool &find(int device, PoolId id) {
     return found->second;
 }
 
-/* Strata may still call a filter shortly after its end, so a filter is reused only after most_retired later ones. */
+/* Strata may still call a filter shortly after its end, so a filter is reused only after max_retired later ones. */
 void retire(std::unique_ptr<Filter> filter) {
     if (!filter) return;
     filter->end();
     retired.push_back(std::move(filter));
 }
-std::unique_ptr<Filter> take_filter() {
-    if (retired.size() <= most_retired) return std::make_unique<Filter>();
+std::unique_ptr<Filter> reuse_filter() {
+    if (retired.size() <= max_retired) return std::make_unique<Filter>();
     std::unique_ptr<Filter> oldest = std::move(retired.front());
     retired.pop_front();
     return oldest;
@@ -89,7 +89,7 @@ void strata_door::forget_pools() {
 void strata_torch_begin_pool(int device, PoolId id, Chosen chosen) {
     Guard guard(lock);
     Pool &pool = pools[{device, id}];
-    std::unique_ptr<Filter> filter = take_filter();
+    std::unique_ptr<Filter> filter = reuse_filter();
     filter->begin(std::move(chosen));
     strata_status_t status = strata_graph_pool_begin_filtered(facade, place_of(device), Filter::call, filter.get(), &pool.number);
     if (status != STRATA_OK) {
@@ -101,7 +101,7 @@ void strata_torch_begin_pool(int device, PoolId id, Chosen chosen) {
     pool.uses++;
 }
 
-void strata_torch_keep_pool(int device, PoolId id) {
+void strata_torch_retain_pool(int device, PoolId id) {
     {
         Guard guard(lock);
         Pool &pool = pools[{device, id}];
@@ -167,7 +167,7 @@ void strata_torch_lend_pool(int device, PoolId id, bool lends) {
     pool.lends = lends;
 }
 
-static strata_status_t ask(int device, CUstream_st *stream, size_t size, uint32_t flags, strata_block_t *block) {
+static strata_status_t request_with(int device, CUstream_st *stream, size_t size, uint32_t flags, strata_block_t *block) {
     strata_allocate_options_t options = {};
     options.struct_size = sizeof options;
     options.size = size;
@@ -182,7 +182,7 @@ static bool borrow(int device, PoolId id, CUstream_st *stream, size_t size, stra
         auto self = std::this_thread::get_id();
         strata_torch_begin_pool(device, id, [self](CUstream_st *) { return std::this_thread::get_id() == self; });
     } catch (const std::exception &) { return false; }
-    bool served = ask(device, stream, size, STRATA_NO_GROW | STRATA_NO_RETRY | STRATA_NO_REPORT, block) == STRATA_OK;
+    bool served = request_with(device, stream, size, STRATA_NO_GROW | STRATA_NO_RETRY | STRATA_NO_REPORT, block) == STRATA_OK;
     strata_torch_end_pool(device, id);
     strata_torch_release_pool(device, id);
     return served;
@@ -204,7 +204,7 @@ static bool borrow_from_any(int device, CUstream_st *stream, size_t size, strata
 strata_status_t strata_torch_request(int device, CUstream_st *stream, size_t size, strata_block_t *block) {
     if (unsplit_pools.load(std::memory_order_relaxed) > 0 && is_unsplit(device, stream)) size = segment_size(size);
     if (lenders.load(std::memory_order_relaxed) > 0) {
-        strata_status_t status = ask(device, stream, size, STRATA_NO_REPORT, block);
+        strata_status_t status = request_with(device, stream, size, STRATA_NO_REPORT, block);
         if (status != STRATA_E_NO_MEMORY) return status;
         if (borrow_from_any(device, stream, size, block)) return STRATA_OK;
     }

@@ -12,13 +12,13 @@ namespace {
 using Chunks = std::map<size_t, Chunk>; /* by address */
 
 /* The chunks of a device at the last call of strata_torch_changes(). */
-struct Told {
+struct Reported {
     Chunks chunks;
     uint64_t reserved = 0, growths = 0;
 };
 /* Never destroyed, because tensors outlive every static. */
 std::mutex &lock = *new std::mutex;
-std::array<Told, most_devices> &told = *new std::array<Told, most_devices>;
+std::array<Reported, max_devices> &reported = *new std::array<Reported, max_devices>;
 
 /* Copies the rows of a snapshot, because a row is valid only during the callback. */
 std::vector<strata_snapshot_row_t> rows_of(int device) {
@@ -43,13 +43,13 @@ Chunks chunks_of(int device) {
     return chunks;
 }
 
-void tell_changes(const Chunks &before, const Chunks &now, const ChangeFn &change) {
+void report_changes(const Chunks &before, const Chunks &now, const ChangeFn &change) {
     for (const auto &[address, chunk] : before)
-        if (!now.count(address)) change(Change::went, chunk);
+        if (!now.count(address)) change(Change::released, chunk);
     for (const auto &[address, chunk] : now) {
         auto known = before.find(address);
         size_t size = known == before.end() ? 0 : known->second.size;
-        Change grown = size ? Change::grew : Change::came;
+        Change grown = size ? Change::grew : Change::created;
         if (chunk.size > size) change(grown, {address + size, chunk.size - size, chunk.stream, chunk.pool});
         if (chunk.size < size) change(Change::shrank, {address + chunk.size, size - chunk.size, chunk.stream, chunk.pool});
     }
@@ -59,7 +59,7 @@ void tell_changes(const Chunks &before, const Chunks &now, const ChangeFn &chang
 
 void strata_door::forget_chunks() {
     std::lock_guard<std::mutex> guard(lock);
-    told = {};
+    reported = {};
 }
 
 void strata_torch_rows(int device, PoolId pool, const RowFn &row) {
@@ -74,12 +74,12 @@ void strata_torch_rows(int device, PoolId pool, const RowFn &row) {
 void strata_torch_changes(int device, const ChangeFn &change) {
     if (!meter(device)) return;
     std::lock_guard<std::mutex> guard(lock);
-    Told &last = told[(size_t)device];
+    Reported &last = reported[(size_t)device];
     strata_statistics_t figures = statistics_of(facade, device);
     if (figures.reserved_bytes == last.reserved && figures.growths == last.growths) return;
     last.reserved = figures.reserved_bytes;
     last.growths = figures.growths;
     Chunks now = chunks_of(device);
-    tell_changes(last.chunks, now, change);
+    report_changes(last.chunks, now, change);
     last.chunks = std::move(now);
 }

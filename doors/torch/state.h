@@ -9,10 +9,10 @@
 namespace strata_door {
 
 extern std::atomic<strata_t> facade;
-extern std::array<Meter, most_devices> meters;
+extern std::array<Meter, max_devices> meters;
 
 /* Returns NULL if the device does not exist. */
-inline Meter *meter(int device) { return device >= 0 && device < most_devices ? &meters[(size_t)device] : nullptr; }
+inline Meter *meter(int device) { return device >= 0 && device < max_devices ? &meters[(size_t)device] : nullptr; }
 
 /* Drop all pools, names and chunks, because another facade serves from now on. */
 void forget_pools();

@@ -44,7 +44,7 @@ class Whole final : public ca::CUDAAllocator {
         check(strata_add_free_memory_callback(facade, free_memory, nullptr, nullptr));
     }
     void init(int devices) override {
-        TORCH_CHECK(devices <= most_devices, "Strata serves at most ", most_devices, " devices");
+        TORCH_CHECK(devices <= max_devices, "Strata serves at most ", max_devices, " devices");
         devices_ = devices;
     }
     bool initialized() override { return devices_ > 0; }
@@ -66,8 +66,8 @@ class Whole final : public ca::CUDAAllocator {
         strata_block_t block;
         int device = pointer ? strata_torch_find(pointer, &block) : -1;
         if (device < 0) return;
-        if (history_.listens()) note_free(device, block);
-        strata_torch_goes(device, &block);
+        if (history_.is_active()) note_free(device, block);
+        strata_torch_count_free(device, &block);
         check_unless_over(strata_free(facade_, block.ref));
     }
     void recordStream(const DataPtr &pointer, c10::cuda::CUDAStream stream) override {
@@ -86,7 +86,7 @@ class Whole final : public ca::CUDAAllocator {
         for (int device = 0; device < devices_; device++) {
             if (!strata_torch_used(device)) continue;
             strata_torch_release(device, pool);
-            if (history_.listens()) note_chunks(device, history_.gather(ca::RecordContext::ALL));
+            if (history_.is_active()) note_chunks(device, history_.gather(ca::RecordContext::ALL));
         }
     }
     double getMemoryFraction(DeviceIndex device) override { return strata_torch_fraction(device); }
@@ -180,7 +180,7 @@ class Whole final : public ca::CUDAAllocator {
 #if STRATA_TORCH >= 214
     bool supportsUserMetadata() override { return true; }
     void annotateMemory(const void *block, const std::string &metadata) override {
-        if (!history_.listens()) return;
+        if (!history_.is_active()) return;
         std::string before = std::exchange(user_metadata(), metadata);
         note(Action::ANNOTATE, c10::cuda::current_device(), (size_t)block, 0, nullptr, {0, 0}, nullptr);
         user_metadata() = std::move(before);
@@ -193,7 +193,7 @@ class Whole final : public ca::CUDAAllocator {
 #if STRATA_TORCH >= 212
     /* Strata rejects no request before it tries. */
     void attachOomRejectionObserver(ca::OomRejectionObserver) override {}
-    Context getContextForPointer(const void *pointer) override { return history_.of(const_cast<void *>(pointer)); }
+    Context getContextForPointer(const void *pointer) override { return history_.find(const_cast<void *>(pointer)); }
 #endif
     void attachAllocatorTraceTracker(ca::AllocatorTraceTracker tracker) override { history_.attach(std::move(tracker)); }
 
@@ -223,10 +223,10 @@ class Whole final : public ca::CUDAAllocator {
         strata_status_t status = strata_torch_request(device, stream, size, &block);
         if (status == STRATA_E_NO_MEMORY) out_of_memory(device, size, stream, std::move(context));
         check(status);
-        strata_torch_came(device, &block);
-        if (history_.listens()) {
+        strata_torch_count_alloc(device, &block);
+        if (history_.is_active()) {
             note_chunks(device, context);
-            history_.keep(block.ptr, context);
+            history_.store(block.ptr, context);
             note(Action::ALLOC, device, (size_t)block.ptr, block.size, stream, pool_of(device, block.ref), std::move(context));
         }
         return block.ptr;
@@ -248,7 +248,7 @@ class Whole final : public ca::CUDAAllocator {
         strata_stream_t stream = nullptr;
         (void)strata_stream_of(facade_, block.ref, &stream); /* a block of a forgotten stream has none */
         Context context = history_.gather(ca::RecordContext::ALL);
-        history_.forget(block.ptr);
+        history_.remove(block.ptr);
         for (Action action : {Action::FREE_REQUESTED, Action::FREE_COMPLETED})
             note(action, device, (size_t)block.ptr, block.size, stream, pool_of(device, block.ref), context);
     }
@@ -257,7 +257,7 @@ class Whole final : public ca::CUDAAllocator {
 
     void keep_pool(DeviceIndex device, MempoolId_t pool, bool other) {
         TORCH_CHECK(!other, "Strata: a MemPool with its own allocator is not supported");
-        strata_torch_keep_pool(device, pool);
+        strata_torch_retain_pool(device, pool);
     }
 
     std::vector<void *> live_of(int device, MempoolId_t pool) {
@@ -272,8 +272,8 @@ class Whole final : public ca::CUDAAllocator {
     void add_block(ca::SegmentInfo &segment, const strata_snapshot_row_t &row);
 
     std::atomic<int> devices_{0};
-    std::array<strata_statistics_t, most_devices> begun_{}; /* statistics at the last reset of the totals */
-    std::array<std::atomic<int64_t>, most_devices> ooms_{}; /* failed requests, without those that a lending pool served */
+    std::array<strata_statistics_t, max_devices> begun_{}; /* statistics at the last reset of the totals */
+    std::array<std::atomic<int64_t>, max_devices> ooms_{}; /* failed requests, without those that a lending pool served */
     History history_;
     std::mutex lock_; /* guards observers_ */
     std::vector<ca::OutOfMemoryObserver> observers_;
@@ -283,7 +283,7 @@ void set(c10::CachingAllocator::Stat &stat, const Figure &figure) {
     stat.current = figure.current;
     stat.peak = figure.peak;
     stat.allocated = figure.total;
-    stat.freed = figure.gone;
+    stat.freed = figure.freed;
 }
 
 /* Strata has no small and large pools, so their values are 0, as are all values that Strata does not count. The peaks of
@@ -303,7 +303,7 @@ c10::CachingDeviceAllocator::DeviceStats Whole::getDeviceStats(DeviceIndex devic
     set(stats.reserved_bytes[0], {(int64_t)now.reserved_bytes, (int64_t)now.peak_reserved_bytes, 0, 0});
     set(stats.requested_bytes[0], {(int64_t)now.requested_bytes, std::min(requested, allocated.peak), 0, 0});
     set(stats.segment[0], {chunks, chunks, grown, grown - chunks + (int64_t)begun.chunks});
-    stats.num_alloc_retries = (int64_t)(now.ladders - begun.ladders);
+    stats.num_alloc_retries = (int64_t)(now.recoveries - begun.recoveries);
     stats.num_ooms = ooms_[(size_t)device];
     stats.num_device_alloc = stats.segment[0].allocated;
     stats.num_device_free = stats.segment[0].freed;
@@ -316,7 +316,7 @@ void Whole::out_of_memory(DeviceIndex device, size_t size, cudaStream_t stream, 
     std::string report = reason(STRATA_E_NO_MEMORY);
     strata_mem_info_t info = mem_info_of(facade_, device);
     ooms_[(size_t)device]++;
-    if (history_.listens()) note(Action::OOM, device, (size_t)info.free, size, stream, {0, 0}, std::move(context));
+    if (history_.is_active()) note(Action::OOM, device, (size_t)info.free, size, stream, {0, 0}, std::move(context));
     std::vector<ca::OutOfMemoryObserver> observers;
     {
         std::lock_guard<std::mutex> guard(lock_);
@@ -334,7 +334,7 @@ ca::CheckpointDelta Whole::setCheckpointPoolState(DeviceIndex device, std::share
     ca::CheckpointDelta delta;
     delta.ptrs_freed = live_of(device, checkpoint->pool);
     auto changed = [](const strata_block_t *block, bool live, void *context) {
-        (live ? strata_torch_came : strata_torch_goes)(*static_cast<DeviceIndex *>(context), block);
+        (live ? strata_torch_count_alloc : strata_torch_count_free)(*static_cast<DeviceIndex *>(context), block);
     };
     check(strata_graph_pool_restore(facade_, place_of(device), checkpoint->state, changed, &device));
     for (void *block : live_of(device, checkpoint->pool))
@@ -344,7 +344,7 @@ ca::CheckpointDelta Whole::setCheckpointPoolState(DeviceIndex device, std::share
 
 /* Before a new history begins, notes the existing chunks, so that it records only later changes. */
 void Whole::begin_history(bool enabled) {
-    for (int device = 0; enabled && !history_.listens() && device < devices_; device++)
+    for (int device = 0; enabled && !history_.is_active() && device < devices_; device++)
         if (strata_torch_used(device)) strata_torch_changes(device, [](Change, const Chunk &) {});
 }
 
@@ -362,7 +362,7 @@ void Whole::add_block(ca::SegmentInfo &segment, const strata_snapshot_row_t &row
     block.requested_size = row.requested;
     block.allocated = row.state == 1;
     block.active = row.state != 0;
-    if (block.allocated) block.context_when_allocated = history_.of(row.block.ptr);
+    if (block.allocated) block.context_when_allocated = history_.find(row.block.ptr);
     segment.total_size += block.size;
     segment.requested_size += block.requested_size;
     segment.allocated_size += block.allocated ? block.size : 0;
@@ -390,11 +390,11 @@ void Whole::add_segments(ca::SnapshotInfo &snapshot, int device, MempoolId_t wan
 }
 
 ca::SnapshotInfo Whole::take_snapshot(MempoolId_t pool, bool traces) {
-    if (history_.listens()) note(Action::SNAPSHOT, c10::cuda::current_device(), 0, 0, nullptr, {0, 0}, nullptr);
+    if (history_.is_active()) note(Action::SNAPSHOT, c10::cuda::current_device(), 0, 0, nullptr, {0, 0}, nullptr);
     ca::SnapshotInfo snapshot;
     for (int device = 0; device < devices_; device++)
         if (strata_torch_used(device)) add_segments(snapshot, device, pool);
-    history_.tell(snapshot, (size_t)devices_.load(), traces);
+    history_.append_to(snapshot, (size_t)devices_.load(), traces);
     snapshot.config_metadata = {};
     snapshot.config_metadata.max_split_size = SIZE_MAX;
     return snapshot;
@@ -404,7 +404,7 @@ ca::SnapshotInfo Whole::take_snapshot(MempoolId_t pool, bool traces) {
 constexpr char drivers = 'c';
 
 ca::ShareableHandle Whole::shareIpcHandle(void *pointer) {
-    std::string name(strata_torch_name_most, 0);
+    std::string name(strata_torch_name_max, 0);
     ptrdiff_t offset;
     name.resize(strata_torch_share(pointer, &name[0], &offset));
     if (!name.empty()) return {offset, name};

@@ -26,7 +26,7 @@ static strata_stream_t stream_of(const gathering_t *gathering) {
 }
 
 /* Reports the current chunk and begins the next one. */
-static void tell_chunk(gathering_t *gathering) {
+static void report_chunk(gathering_t *gathering) {
     if (gathering->count == 0) return;
     strata_chunk_t chunk = {
         .address = gathering->rows[0].chunk, .rows = gathering->rows, .count = gathering->count, .stream = stream_of(gathering)};
@@ -55,7 +55,7 @@ static bool make_room(gathering_t *gathering) {
 static void gather(const strata_snapshot_row_t *row, void *context) {
     gathering_t *gathering = context;
     if (gathering->status != STRATA_OK) return;
-    if (gathering->count && gathering->rows[0].chunk != row->chunk) tell_chunk(gathering);
+    if (gathering->count && gathering->rows[0].chunk != row->chunk) report_chunk(gathering);
     if (!make_room(gathering)) gathering->status = STRATA_E_HOST_MEMORY;
     else gathering->rows[gathering->count++] = *row;
 }
@@ -64,7 +64,7 @@ strata_status_t strata_chunks_each(strata_t facade, strata_place_t place, strata
     gathering_t gathering = {.tell = chunk, .context = context};
     strata_status_t status = strata_snapshot(facade, place, gather, &gathering);
     if (status == STRATA_OK) status = gathering.status;
-    if (status == STRATA_OK) tell_chunk(&gathering);
+    if (status == STRATA_OK) report_chunk(&gathering);
     strata_host_delete(gathering.rows);
     return status;
 }
@@ -77,7 +77,7 @@ typedef struct dump {
     const void *context;
 } dump_t;
 
-static void say_block(strata_text_t *text, const strata_snapshot_row_t *row) {
+static void write_block(strata_text_t *text, const strata_snapshot_row_t *row) {
     static const char *const states[STRATA_CHUNK_STATES] = {"free", "live", "waiting for other streams"};
     strata_text_append(text, "  0x%" PRIxPTR, (uintptr_t)row->block.ptr);
     strata_text_append_size(text, " ", row->block.size);
@@ -86,7 +86,7 @@ static void say_block(strata_text_t *text, const strata_snapshot_row_t *row) {
     strata_text_append(text, "\n");
 }
 
-static void say_chunk(const strata_chunk_t *chunk, void *context) {
+static void write_chunk(const strata_chunk_t *chunk, void *context) {
     dump_t *dump = context;
     strata_text_t *text = &dump->text;
     char stream[64];
@@ -100,14 +100,14 @@ static void say_chunk(const strata_chunk_t *chunk, void *context) {
     strata_text_append(text, " (%zu)", chunk->blocks[0]);
     if (chunk->blocks[0] > 1) strata_text_append_size(text, ", largest free ", chunk->largest_free);
     strata_text_append(text, "\n");
-    for (size_t i = 0; i < chunk->count; i++) say_block(text, &chunk->rows[i]);
+    for (size_t i = 0; i < chunk->count; i++) write_block(text, &chunk->rows[i]);
 }
 
 strata_status_t strata_chunks_text_named(strata_t facade, strata_place_t place, strata_chunk_stream_fn stream_name,
                                          const void *context, char *out, size_t capacity, size_t *needed) {
     dump_t dump = {.text = {.text = out, .capacity = capacity}, .stream_name = stream_name, .context = context};
     if (capacity) out[0] = 0; /* there may be no chunk */
-    strata_status_t status = strata_chunks_each(facade, place, say_chunk, &dump);
+    strata_status_t status = strata_chunks_each(facade, place, write_chunk, &dump);
     if (status == STRATA_OK && needed) *needed = dump.text.length + 1;
     return status;
 }

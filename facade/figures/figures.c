@@ -24,13 +24,13 @@ static void add_group(strata_group_t *group, strata_statistics_t *sum) {
     strata_lock(&group->domain->lock);
     strata_statistics_add(sum, &group->ended);
     strata_unlock(&group->domain->lock);
-    sum->ladders += atomic_load(&group->ladders);
+    sum->recoveries += atomic_load(&group->recoveries);
     sum->out_of_memory += atomic_load(&group->out_of_memory);
 }
 
 /* Adds blocks that no cache splits; each of them was requested from the device by itself. */
 static void add_direct(strata_stack_t *stack, strata_statistics_t *sum) {
-    strata_stack_take(stack);
+    strata_stack_lock_own(stack);
     sum->reserved_bytes += stack->uncached.bytes;
     sum->peak_reserved_bytes += stack->uncached.peak_bytes;
     strata_unlock(&stack->lock);

@@ -4,7 +4,7 @@
 #include "facade/registry/inside.h"
 #include "platform/arguments.h"
 
-static void tell_layer(strata_stack_t *stack, strata_layer_t *layer, strata_layer_figure_fn figure, void *context) {
+static void report_layer(strata_stack_t *stack, strata_layer_t *layer, strata_layer_figure_fn figure, void *context) {
     const strata_plan_node_t *node = &stack->group->plan->nodes[layer->number];
     strata_own_figure_t rows[STRATA_OWN_FIGURES];
     uint32_t count = strata_own_figures(layer, rows);
@@ -35,7 +35,7 @@ strata_status_t strata_layer_figures(strata_t handle, strata_place_t place, stra
     strata_inside_t frame;
     strata_inside_begin(&frame, handle);
     STRATA_DOMAIN_EACH(domain, stack)
-        STRATA_EACH_OWN_LAYER(stack, layer) tell_layer(stack, layer, figure, context);
+        STRATA_EACH_OWN_LAYER(stack, layer) report_layer(stack, layer, figure, context);
     strata_inside_end(&frame);
     return STRATA_OK;
 }

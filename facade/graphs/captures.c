@@ -30,12 +30,12 @@ strata_status_t strata_stream_wait(strata_t handle, strata_place_t place, strata
     strata_handle_t event = NULL;
     while (status == STRATA_OK && !event) {
         status = strata_events_ensure(&domain->events, 1);
-        if (status == STRATA_OK) event = strata_events_take(&domain->events);
+        if (status == STRATA_OK) event = strata_events_acquire(&domain->events);
     }
     if (status != STRATA_OK) return status;
     status = strata_device_event_record(domain->device, event, strata_notify_stream(domain, other));
     if (status == STRATA_OK) status = strata_device_stream_wait(domain->device, strata_notify_stream(domain, stream), event);
-    strata_events_give(&domain->events, event);
+    strata_events_release(&domain->events, event);
     if (status != STRATA_OK) return status;
     strata_notify_wait(domain, stream, other);
     return STRATA_OK;

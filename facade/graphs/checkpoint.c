@@ -73,10 +73,10 @@ strata_status_t strata_graph_pool_restore(strata_t facade, strata_place_t place,
     if (checkpoint->facade != facade || checkpoint->place != place)
         return strata_fail(STRATA_E_INVALID, 0, "the checkpoint was taken of a pool of another facade or place");
     restoring_t restoring = {.checkpoint = checkpoint};
-    strata_growing_serve();
+    strata_growing_grow_if_marked();
     strata_status_t status = strata_facade_with_graph_pool(facade, place, checkpoint->pool, restore, &restoring);
     for (size_t i = 0; i < restoring.changes.count && changed; i++)
-        changed(&restoring.changes.all[i].block, restoring.changes.all[i].keeps, context);
+        changed(&restoring.changes.all[i].block, restoring.changes.all[i].is_restored, context);
     strata_graph_blocks_delete(&restoring.changes);
     return status;
 }

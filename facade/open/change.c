@@ -20,7 +20,7 @@ typedef struct built {
     strata_domain_t *domains[STRATA_PLACE_KINDS][STRATA_FACADE_DEVICES];
 } built_t;
 
-static built_t take_out(strata_facade_t *facade) {
+static built_t detach_built(strata_facade_t *facade) {
     built_t built = {.strategy = facade->strategy, .owns_strategy = facade->owns_strategy, .plans = facade->plans};
     for (uint32_t i = 0; i < STRATA_PLACE_KINDS * STRATA_FACADE_DEVICES; i++)
         built.domains[i / STRATA_FACADE_DEVICES][i % STRATA_FACADE_DEVICES] = atomic_exchange(
@@ -29,7 +29,7 @@ static built_t take_out(strata_facade_t *facade) {
     return built;
 }
 
-static void put_in(strata_facade_t *facade, const built_t *built) {
+static void install_built(strata_facade_t *facade, const built_t *built) {
     facade->strategy = built->strategy;
     facade->owns_strategy = built->owns_strategy;
     facade->plans = built->plans;
@@ -55,21 +55,21 @@ static void keep_settings(strata_facade_t *facade) {
 /* Changes everything or nothing: the old strategy's stacks stay until the new ones are built. */
 static strata_status_t change(strata_facade_t *facade, strata_strategy_t *strategy) {
     keep_settings(facade);
-    built_t before = take_out(facade), after;
+    built_t before = detach_built(facade), after;
     facade->strategy = strategy;
     facade->owns_strategy = true;
     strata_status_t status = strata_plans_make(facade);
     if (status == STRATA_OK) status = strata_facade_build_default_stacks(facade);
     if (status == STRATA_OK) {
-        after = take_out(facade);
-        put_in(facade, &before);
+        after = detach_built(facade);
+        install_built(facade, &before);
         end_built(facade);
-        put_in(facade, &after);
+        install_built(facade, &after);
         return STRATA_OK;
     }
     const strata_error_t reason = *strata_last_error();
     end_built(facade);
-    put_in(facade, &before);
+    install_built(facade, &before);
     (void)strata_fail_again(&reason);
     return status;
 }

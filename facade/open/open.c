@@ -169,7 +169,7 @@ strata_status_t strata_facade_build_default_stacks(strata_facade_t *facade) {
     return STRATA_OK;
 }
 
-static void say_nothing(strata_facade_t *facade) {
+static void init_limits(strata_facade_t *facade) {
     for (uint32_t kind = 0; kind < STRATA_PLACE_KINDS; kind++)
         for (uint32_t number = 0; number < STRATA_FACADE_DEVICES; number++) facade->settings[kind][number].limit = UINT64_MAX;
 }
@@ -179,8 +179,8 @@ static strata_status_t begin_facade(uint32_t flags, strata_facade_t **facade) {
     strata_status_t status = strata_registry_add(facade);
     if (status != STRATA_OK) return status;
     (*facade)->flags = flags;
-    (*facade)->free_memory = strata_facade_ask_callbacks;
-    say_nothing(*facade);
+    (*facade)->free_memory = strata_facade_run_callbacks;
+    init_limits(*facade);
     atomic_store(&(*facade)->unreported.state, 0);
     strata_lock_init(&(*facade)->lock, STRATA_RANK_FACADE, NULL);
     strata_condition_init(&(*facade)->built);

@@ -7,10 +7,10 @@
 static uint64_t give_back(strata_domain_t *domain, uint64_t keep) {
     strata_pending_t pending;
     (void)strata_domain_poll(domain, &pending);
-    uint64_t before = atomic_load(&domain->given_bytes);
+    uint64_t before = atomic_load(&domain->returned_bytes);
     if (keep) strata_domain_trim(domain, keep);
     else (void)strata_domain_release(domain, NULL);
-    return atomic_load(&domain->given_bytes) - before;
+    return atomic_load(&domain->returned_bytes) - before;
 }
 
 static strata_status_t release_or_trim(strata_t handle, strata_place_t place, uint64_t keep, uint64_t *released) {
@@ -25,7 +25,7 @@ static strata_status_t release_or_trim(strata_t handle, strata_place_t place, ui
     return STRATA_OK;
 }
 
-static void tell_release(strata_t handle, strata_place_t place) {
+static void notify_release(strata_t handle, strata_place_t place) {
     strata_facade_t *facade = strata_facade_of(handle);
     strata_notice_t notice = {.struct_size = sizeof notice, .kind = STRATA_NOTICE_RELEASE};
     strata_domain_t *domain;
@@ -34,7 +34,7 @@ static void tell_release(strata_t handle, strata_place_t place) {
 
 strata_status_t strata_release(strata_t handle, strata_place_t place, uint64_t *released) {
     strata_status_t status = release_or_trim(handle, place, 0, released);
-    if (status == STRATA_OK) tell_release(handle, place);
+    if (status == STRATA_OK) notify_release(handle, place);
     strata_log_flush();
     return status;
 }
@@ -74,10 +74,10 @@ strata_status_t strata_release_pool(strata_t handle, strata_place_t place, uint6
     strata_status_t status = strata_facade_domain(facade, place, &domain);
     if (status == STRATA_OK) status = strata_facade_pool(facade, place, pool, &meant);
     if (status != STRATA_OK) return status;
-    uint64_t before = atomic_load(&domain->given_bytes);
+    uint64_t before = atomic_load(&domain->returned_bytes);
     release_groups(domain, meant);
     strata_facade_sweep_pauses(facade);
-    if (released) *released = atomic_load(&domain->given_bytes) - before;
+    if (released) *released = atomic_load(&domain->returned_bytes) - before;
     strata_log_flush();
     return STRATA_OK;
 }

@@ -2,19 +2,19 @@
 #include "facade/registry/facade.h"
 #include "platform/arguments.h"
 
-static strata_status_t later(strata_t handle, const char *what) {
+static strata_status_t fail_unsupported(strata_t handle, const char *what) {
     if (!strata_facade_of(handle)) return strata_last_error()->status;
     return strata_fail(STRATA_E_UNSUPPORTED, 0, "%s is not supported by this version", what);
 }
 
-#define LATER(name, ...) strata_status_t name(strata_t facade, __VA_ARGS__)
+#define UNSUPPORTED(name, ...) strata_status_t name(strata_t facade, __VA_ARGS__)
 
-LATER(strata_shadow_start, const strata_open_options_t *strategy) {
+UNSUPPORTED(strata_shadow_start, const strata_open_options_t *strategy) {
     STRATA_REFUSE_NULL(strategy);
-    return later(facade, "the shadow comparison");
+    return fail_unsupported(facade, "the shadow comparison");
 }
 
-LATER(strata_shadow_stop, char *report, size_t capacity) {
+UNSUPPORTED(strata_shadow_stop, char *report, size_t capacity) {
     STRATA_REFUSE_NULL_ARRAY(report, capacity);
-    return later(facade, "the shadow comparison");
+    return fail_unsupported(facade, "the shadow comparison");
 }

@@ -60,7 +60,7 @@ static strata_status_t make_slot(strata_copy_t *copy, strata_copy_slot_t *slot) 
     strata_status_t status = slot->block.ref ? STRATA_OK : take_pinned(copy, copy->slot_size, &slot->block);
     while (status == STRATA_OK && !slot->event) {
         status = strata_events_ensure(copy->events, 1);
-        if (status == STRATA_OK) slot->event = strata_events_take(copy->events);
+        if (status == STRATA_OK) slot->event = strata_events_acquire(copy->events);
     }
     return status;
 }
@@ -102,7 +102,7 @@ static strata_status_t move_all(strata_copy_t *copy, const strata_kept_t *kept, 
 
 /* ---- a handle ---- */
 
-strata_status_t strata_copy_room(const strata_copy_t *copy, strata_kept_t *kept, strata_kept_file_t *file) {
+strata_status_t strata_copy_reserve(const strata_copy_t *copy, strata_kept_t *kept, strata_kept_file_t *file) {
     if (!file) return take_pinned(copy, kept->size, &kept->pinned);
     kept->file = file;
     kept->offset = file->end;
@@ -111,12 +111,12 @@ strata_status_t strata_copy_room(const strata_copy_t *copy, strata_kept_t *kept,
     return STRATA_OK;
 }
 
-strata_status_t strata_copy_keep(strata_copy_t *copy, const strata_kept_t *kept) {
+strata_status_t strata_copy_save(strata_copy_t *copy, const strata_kept_t *kept) {
     if (kept->file) return move_all(copy, kept, true);
     return strata_device_copy(copy->device, kept->address, kept->pinned.ptr, kept->size, true, copy->stream);
 }
 
-strata_status_t strata_copy_bring(strata_copy_t *copy, const strata_kept_t *kept) {
+strata_status_t strata_copy_restore(strata_copy_t *copy, const strata_kept_t *kept) {
     if (kept->file) return move_all(copy, kept, false);
     return strata_device_copy(copy->device, kept->address, kept->pinned.ptr, kept->size, false, copy->stream);
 }
@@ -139,10 +139,10 @@ uint64_t strata_copy_end(strata_copy_t *copy) {
     const strata_error_t reason = *strata_last_error();
     if (copy->has_stream) (void)strata_device_stream_synchronise(copy->device, copy->stream);
     for (uint32_t i = 0; i < STRATA_COPY_SLOTS; i++) {
-        if (copy->slots[i].event) strata_events_give(copy->events, copy->slots[i].event);
+        if (copy->slots[i].event) strata_events_release(copy->events, copy->slots[i].event);
         if (copy->slots[i].block.ref) (void)strata_free(copy->facade->handle, copy->slots[i].block.ref);
     }
     if (copy->has_stream) (void)strata_device_stream_destroy(copy->device, copy->stream);
     (void)strata_fail_again(&reason);
-    return strata_real_now() - copy->began;
+    return strata_real_now() - copy->start_ns;
 }

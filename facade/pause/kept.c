@@ -19,7 +19,7 @@ strata_kept_file_t *strata_kept_file_make(const char *directory) {
     return NULL;
 }
 
-void strata_kept_file_leave(strata_kept_file_t *file) {
+void strata_kept_file_release(strata_kept_file_t *file) {
     if (--file->users > 0) return;
     close(file->descriptor);
     strata_host_delete(file);
@@ -64,7 +64,7 @@ const strata_kept_t *strata_kept_of(const strata_facade_t *facade, const strata_
 
 static void drop(const strata_facade_t *facade, const strata_kept_t *kept) {
     if (kept->pinned.ref) (void)strata_free(facade->handle, kept->pinned.ref);
-    if (kept->file) strata_kept_file_leave(kept->file);
+    if (kept->file) strata_kept_file_release(kept->file);
 }
 
 void strata_kept_drop_from(strata_facade_t *facade, size_t first) {
@@ -73,10 +73,10 @@ void strata_kept_drop_from(strata_facade_t *facade, size_t first) {
 
 static bool is_paused(const strata_kept_t *kept) {
     const strata_handles_t *handles = kept->source->type->handles;
-    return handles->pausing->is_away(kept->source, kept->address, kept->number);
+    return handles->pausing->is_paused(kept->source, kept->address, kept->number);
 }
 
-void strata_kept_settle(strata_facade_t *facade) {
+void strata_kept_prune(strata_facade_t *facade) {
     size_t left = 0, count = strata_kept_count(facade);
     for (size_t i = 0; i < count; i++) {
         strata_kept_t kept = facade->pauses->kept[i];

@@ -69,7 +69,7 @@ static strata_status_t add_group(strata_pause_parts_t *parts, strata_group_t *gr
     return STRATA_OK;
 }
 
-static strata_status_t look_at(strata_pause_parts_t *parts, strata_group_t *group, bool pauses) {
+static strata_status_t check_group(strata_pause_parts_t *parts, strata_group_t *group, bool pauses) {
     const strata_layer_t *other = first_without_handles(group);
     bool skips = parts->pool == STRATA_POOL_EVERY || !pauses;
     if (pauses && !other && writes_to_freed(group)) return refuse(group, NULL);
@@ -81,7 +81,7 @@ static strata_status_t find_groups(strata_pause_parts_t *parts, bool pauses) {
     strata_group_t *group = NULL;
     strata_status_t status = STRATA_OK;
     while (status == STRATA_OK && (group = strata_domain_next_group(parts->domain, group)) != NULL)
-        if (is_meant(parts, group)) status = look_at(parts, group, pauses);
+        if (is_meant(parts, group)) status = check_group(parts, group, pauses);
     if (status == STRATA_OK && pauses && parts->count == 0 && parts->pool == STRATA_POOL_EVERY)
         return refuse(&parts->domain->ordinary, first_without_handles(&parts->domain->ordinary));
     return status;
@@ -166,7 +166,7 @@ static bool is_chosen(const strata_pause_parts_t *parts, strata_ref_t ref) {
     (void)strata_call_unlock(&call);
     bool chosen = false;
     for (uint32_t i = 0; i < parts->count && size > 0; i++)
-        chosen = chosen || parts->all[i].pausing->chose(parts->all[i].source, address, size);
+        chosen = chosen || parts->all[i].pausing->is_chosen(parts->all[i].source, address, size);
     return chosen;
 }
 

@@ -34,14 +34,14 @@ void strata_pauses_end(strata_facade_t *facade) {
 static bool has_paused(const strata_pause_parts_t *parts, const strata_group_t *group) {
     uint32_t away = 0;
     EACH_PART(parts, part)
-    if (part->group == group) away += part->pausing->count_away(part->source);
+    if (part->group == group) away += part->pausing->count_paused(part->source);
     return away > 0;
 }
 
 /* Clears the selection. A pool serves again if it has all of its memory. */
-static void settle(const strata_pause_parts_t *parts, bool back) {
-    EACH_PART(parts, part) part->pausing->settle(part->source, back);
-    strata_kept_settle(parts->facade);
+static void finish(const strata_pause_parts_t *parts, bool back) {
+    EACH_PART(parts, part) part->pausing->finish(part->source, back);
+    strata_kept_prune(parts->facade);
     EACH_PART(parts, part) strata_group_set_paused(part->group, has_paused(parts, part->group));
 }
 
@@ -101,14 +101,14 @@ static strata_status_t make_room(strata_copy_t *copy, const strata_pause_part_t 
     strata_status_t status = STRATA_OK;
     while (status == STRATA_OK && part->pausing->next(part->source, &from, &handle)) {
         strata_kept_t *kept = strata_kept_add(copy->facade, part->source, &handle);
-        status = kept ? strata_copy_room(copy, kept, file) : STRATA_E_HOST_MEMORY;
+        status = kept ? strata_copy_reserve(copy, kept, file) : STRATA_E_HOST_MEMORY;
         *bytes += handle.size;
     }
     return status;
 }
 
 /* Reserves all room first, so that no copy is made for nothing and copies run back to back. */
-static strata_status_t keep_in(const strata_pause_parts_t *parts, const strata_pause_options_t *options, strata_kept_file_t *file,
+static strata_status_t save_to(const strata_pause_parts_t *parts, const strata_pause_options_t *options, strata_kept_file_t *file,
                                strata_paused_t *done) {
     strata_copy_t copy;
     size_t first = strata_kept_count(parts->facade);
@@ -117,19 +117,19 @@ static strata_status_t keep_in(const strata_pause_parts_t *parts, const strata_p
         status = make_room(&copy, &parts->all[i], file, &done->kept_bytes);
     strata_copy_start(&copy);
     for (size_t i = first; i < strata_kept_count(parts->facade) && status == STRATA_OK; i++)
-        status = strata_copy_keep(&copy, strata_kept_at(parts->facade, i));
+        status = strata_copy_save(&copy, strata_kept_at(parts->facade, i));
     if (status == STRATA_OK) status = strata_copy_finish(&copy, file);
     done->copy_ns = strata_copy_end(&copy);
     return status;
 }
 
-static strata_status_t keep(const strata_pause_parts_t *parts, const strata_pause_options_t *options, strata_paused_t *done) {
+static strata_status_t save(const strata_pause_parts_t *parts, const strata_pause_options_t *options, strata_paused_t *done) {
     if (options->contents == STRATA_PAUSE_DROP) return strata_pause_refuse_graphs(parts);
-    if (options->contents == STRATA_PAUSE_PINNED) return keep_in(parts, options, NULL, done);
+    if (options->contents == STRATA_PAUSE_PINNED) return save_to(parts, options, NULL, done);
     strata_kept_file_t *file = strata_kept_file_make(options->directory);
     if (!file) return strata_last_error()->status;
-    strata_status_t status = keep_in(parts, options, file, done);
-    strata_kept_file_leave(file);
+    strata_status_t status = save_to(parts, options, file, done);
+    strata_kept_file_release(file);
     return status;
 }
 
@@ -138,14 +138,14 @@ static strata_status_t pause_parts(const strata_pause_parts_t *parts, const stra
     size_t kept_before = strata_kept_count(parts->facade);
     strata_status_t status = close_pools(parts);
     if (status == STRATA_OK) status = choose(parts, false, &done->handles);
-    if (status == STRATA_OK && done->handles > 0) status = keep(parts, options, done);
+    if (status == STRATA_OK && done->handles > 0) status = save(parts, options, done);
     const strata_error_t reason = *strata_last_error();
     if (status == STRATA_OK) {
-        EACH_PART(parts, part) done->bytes += part->pausing->take(part->source);
+        EACH_PART(parts, part) done->bytes += part->pausing->release(part->source);
     } else {
         strata_kept_drop_from(parts->facade, kept_before);
     }
-    settle(parts, false);
+    finish(parts, false);
     done->rest_bytes = figures_of(parts).reserved_bytes;
     return status == STRATA_OK ? status : strata_fail_again(&reason);
 }
@@ -194,7 +194,7 @@ static strata_status_t fill_part(strata_copy_t *copy, const strata_pause_part_t 
     bool zero = tells_owners(part->group);
     while (status == STRATA_OK && part->pausing->next(part->source, &from, &handle)) {
         const strata_kept_t *kept = strata_kept_of(copy->facade, &handle);
-        if (kept) status = strata_copy_bring(copy, kept);
+        if (kept) status = strata_copy_restore(copy, kept);
         else if (zero) status = strata_copy_zero(copy, handle.address, handle.size);
         done->kept_bytes += kept ? handle.size : 0;
         done->bytes += handle.size;
@@ -219,18 +219,18 @@ static void undo(const strata_pause_parts_t *parts, uint32_t count) {
 }
 
 /* If the device is out of memory, idle chunks in caches of the place are released once to make room. */
-static strata_status_t bring_one(const strata_pause_parts_t *parts, const strata_pause_part_t *part) {
-    strata_status_t status = part->pausing->bring(part->source);
+static strata_status_t restore_part(const strata_pause_parts_t *parts, const strata_pause_part_t *part) {
+    strata_status_t status = part->pausing->restore(part->source);
     if (status != STRATA_E_NO_MEMORY) return status;
     (void)strata_domain_release(parts->domain, NULL);
-    return part->pausing->bring(part->source);
+    return part->pausing->restore(part->source);
 }
 
-static strata_status_t bring(const strata_pause_parts_t *parts, strata_paused_t *done) {
+static strata_status_t restore(const strata_pause_parts_t *parts, strata_paused_t *done) {
     strata_status_t status = STRATA_OK;
     uint32_t brought = 0;
     while (status == STRATA_OK && brought < parts->count) {
-        status = bring_one(parts, &parts->all[brought]);
+        status = restore_part(parts, &parts->all[brought]);
         brought += status == STRATA_OK;
     }
     if (status == STRATA_OK) status = fill(parts, done);
@@ -240,9 +240,9 @@ static strata_status_t bring(const strata_pause_parts_t *parts, strata_paused_t 
 
 static strata_status_t resume_parts(const strata_pause_parts_t *parts, strata_paused_t *done) {
     strata_status_t status = choose(parts, true, &done->handles);
-    if (status == STRATA_OK && done->handles > 0) status = bring(parts, done);
+    if (status == STRATA_OK && done->handles > 0) status = restore(parts, done);
     const strata_error_t reason = *strata_last_error();
-    settle(parts, status == STRATA_OK);
+    finish(parts, status == STRATA_OK);
     done->rest_bytes = figures_of(parts).paused_bytes;
     return status == STRATA_OK ? status : strata_fail_again(&reason);
 }
@@ -270,7 +270,7 @@ static void sweep_place(strata_facade_t *facade, strata_place_t place) {
     strata_pause_parts_t parts;
     if (strata_pause_parts_find(&parts, facade, place, STRATA_POOL_EVERY, NULL, false) == STRATA_OK) {
         release_idle(&parts);
-        settle(&parts, false);
+        finish(&parts, false);
     }
     strata_pause_parts_end(&parts);
 }

@@ -71,17 +71,17 @@ strata_kept_t *strata_kept_add(strata_facade_t *facade, strata_layer_t *source, 
 /* Returns an entry by index, from 0 on. */
 strata_kept_t *strata_kept_at(const strata_facade_t *facade, size_t index);
 /* Returns the entry of a paused handle, or NULL if its contents were not kept. Do not call it between an
- * addition and strata_kept_settle(), which sorts the list. */
+ * addition and strata_kept_prune(), which sorts the list. */
 const strata_kept_t *strata_kept_of(const strata_facade_t *facade, const strata_held_t *handle);
-/* Removes the entries from `first` on, which must be newer than the last strata_kept_settle(). */
+/* Removes the entries from `first` on, which must be newer than the last strata_kept_prune(). */
 void strata_kept_drop_from(strata_facade_t *facade, size_t first);
 /* Removes the entries of handles that are not paused, and sorts the others. */
-void strata_kept_settle(strata_facade_t *facade);
+void strata_kept_prune(strata_facade_t *facade);
 size_t strata_kept_count(const strata_facade_t *facade);
 
 /* Creates a file in a directory, with one user. Returns NULL with E_IO, E_HOST_MEMORY or E_INVALID. */
 strata_kept_file_t *strata_kept_file_make(const char *directory);
-void strata_kept_file_leave(strata_kept_file_t *file);
+void strata_kept_file_release(strata_kept_file_t *file);
 
 /* ---- copies ---- */
 
@@ -104,20 +104,20 @@ typedef struct strata_copy {
     uint64_t slot_size;
     strata_copy_slot_t slots[STRATA_COPY_SLOTS]; /* created at their first use */
     uint32_t next_slot;
-    uint64_t began;
+    uint64_t start_ns;
 } strata_copy_t;
 
 /* Begins copies. The caller must call strata_copy_end() whatever the status. `staging` is as in the options. */
 strata_status_t strata_copy_begin(strata_copy_t *copy, strata_facade_t *facade, strata_domain_t *domain, uint64_t staging);
 /* Reserves room for the contents of a handle. With `file` the room is in the file, and the entry becomes
  * a user of it. If `file` is NULL, the room is in pinned memory, and E_NO_MEMORY is possible. */
-strata_status_t strata_copy_room(const strata_copy_t *copy, strata_kept_t *kept, strata_kept_file_t *file);
+strata_status_t strata_copy_reserve(const strata_copy_t *copy, strata_kept_t *kept, strata_kept_file_t *file);
 /* Starts the clock of the copies, once there is room for everything. */
-static inline void strata_copy_start(strata_copy_t *copy) { copy->began = strata_real_now(); }
+static inline void strata_copy_start(strata_copy_t *copy) { copy->start_ns = strata_real_now(); }
 /* Start copies to the kept contents, back from them, and of zeros. They may still run at the return.
  * Return E_IO, E_NO_MEMORY (slots), or errors of the device. */
-strata_status_t strata_copy_keep(strata_copy_t *copy, const strata_kept_t *kept);
-strata_status_t strata_copy_bring(strata_copy_t *copy, const strata_kept_t *kept);
+strata_status_t strata_copy_save(strata_copy_t *copy, const strata_kept_t *kept);
+strata_status_t strata_copy_restore(strata_copy_t *copy, const strata_kept_t *kept);
 strata_status_t strata_copy_zero(strata_copy_t *copy, uint64_t address, uint64_t size);
 /* Waits for all copies. Writes the remaining slots to `written`, unless it is NULL. */
 strata_status_t strata_copy_finish(strata_copy_t *copy, strata_kept_file_t *written);

@@ -76,7 +76,7 @@ static strata_ref_t holder_of(uint64_t address) {
     for (uint16_t number = 1; number < STRATA_STACKS; number++) {
         strata_stack_t *stack = strata_stack_of(number);
         if (!stack) continue;
-        strata_stack_take(stack);
+        strata_stack_lock_own(stack);
         const strata_record_t *record = strata_stack_block_at(stack, address);
         strata_ref_t ref = record ? strata_ref_make(number, strata_slab_slot(&stack->slab, record), record->generation) : 0;
         strata_unlock(&stack->lock);
@@ -89,13 +89,13 @@ static strata_ref_t holder_of(uint64_t address) {
  * Returns 0 if there is none or it is live. */
 static strata_ref_t last_at(strata_facade_t *facade, uint64_t address) {
     strata_ref_t ref = 0;
-    bool noted = atomic_load(&facade->noted) != NULL;
+    bool noted = atomic_load(&facade->pointer_directory) != NULL;
     for (int i = 0; noted && i < 2 && !ref; i++) {
         uint16_t number;
         uint32_t slot;
         if (!strata_directory_read(facade->directories[i], address, &number, &slot)) continue;
         strata_stack_t *home = strata_stack_of(number);
-        strata_stack_take(home);
+        strata_stack_lock_own(home);
         bool ours = home->open && home->facade == facade->handle && slot < home->slab.used;
         const strata_record_t *record = ours ? strata_slab_record(&home->slab, slot) : NULL;
         bool freed = record && record->generation > 0 && record->state != STRATA_RECORD_LIVE;
@@ -158,7 +158,7 @@ strata_status_t strata_diagnose_stream(strata_facade_t *facade, strata_domain_t 
     write_place(&where, domain->place);
     STRATA_DOMAIN_EACH(domain, stack) {
         if (!write_what_it_holds(&text, facade, stack, stream)) continue;
-        strata_domain_leave_stack(domain, stack);
+        strata_domain_end_walk(domain, stack);
         break;
     }
     return strata_fail(STRATA_E_UNKNOWN_STREAM, 0,

@@ -50,7 +50,7 @@ typedef struct strata_facade {
     strata_sim_t *world; /* of simulated devices that the facade itself opened */
     strata_plan_t *plans; /* facade/registry/plans.c */
     strata_directory_t *directories[2]; /* [0] blocks of 256 bytes, [1] blocks of 64 (the host place) */
-    strata_directory_t *_Atomic noted; /* set to directories[0] at the first free by pointer */
+    strata_directory_t *_Atomic pointer_directory; /* set to directories[0] at the first free by pointer */
 
     /* One thread builds at a time, with no lock held. It publishes the result under the lock. */
     strata_lock_t lock;

@@ -65,7 +65,7 @@ static strata_status_t build_domain(strata_facade_t *facade, strata_place_t plac
     domain->unreported = &facade->unreported;
     domain->devices = facade->devices;
     domain->device_count = STRATA_FACADE_DEVICES;
-    domain->pointers_noted = atomic_load(&facade->noted) != NULL;
+    domain->pointers_noted = atomic_load(&facade->pointer_directory) != NULL;
     atomic_store(&facade->domains[kind][strata_place_device(place)], domain);
     *out = domain;
     return STRATA_OK;
@@ -177,7 +177,7 @@ strata_status_t strata_facade_note_pointers(strata_facade_t *facade) {
         strata_unlock(&domain->lock);
         note_stacks(domain);
     }
-    if (status == STRATA_OK) atomic_store_explicit(&facade->noted, facade->directories[0], memory_order_release);
+    if (status == STRATA_OK) atomic_store_explicit(&facade->pointer_directory, facade->directories[0], memory_order_release);
     strata_facade_end_building(facade);
     return status;
 }
@@ -185,7 +185,7 @@ strata_status_t strata_facade_note_pointers(strata_facade_t *facade) {
 strata_status_t strata_facade_find(strata_t handle, strata_ref_t ref, strata_call_t *call, strata_record_t **record) {
     /* Check this first: in a child of fork() the lock of the thread list may stay held forever. */
     if (!strata_facade_of(handle)) return strata_last_error()->status;
-    strata_growing_serve();
+    strata_growing_grow_if_marked();
     (void)strata_threads_self();
     strata_status_t status = strata_record_find(handle, ref, call, record);
     return status == STRATA_OK ? status : strata_diagnose_ref(handle, ref);

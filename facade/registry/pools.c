@@ -6,37 +6,37 @@
 #include "platform/arguments.h"
 #include "platform/text/nearest.h"
 
-enum { BEGUN_MAX = 16 };
+enum { POOL_SCOPES_MAX = 16 };
 
 /* The pools that the calling thread has begun, the innermost last. Only the slow path reads them. A
  * thread's lookup cache is emptied when a pool begins and ends, and then holds the stacks of the current pool. */
-typedef struct begun {
+typedef struct pool_scope {
     strata_t facade; /* may be closed by now; then it matches no facade */
     strata_place_t place;
     uint32_t pool; /* number of its name; 0 for the ordinary stacks */
-} begun_t;
+} pool_scope_t;
 
-static _Thread_local begun_t begun[BEGUN_MAX];
-static _Thread_local uint32_t begun_count;
+static _Thread_local pool_scope_t pool_scopes[POOL_SCOPES_MAX];
+static _Thread_local uint32_t pool_scope_count;
 
 /* Returns the innermost begun pool of a place, or NULL. */
-static begun_t *innermost(strata_t facade, strata_place_t place) {
-    for (uint32_t i = begun_count; i-- > 0;)
-        if (begun[i].facade == facade && begun[i].place == place) return &begun[i];
+static pool_scope_t *innermost(strata_t facade, strata_place_t place) {
+    for (uint32_t i = pool_scope_count; i-- > 0;)
+        if (pool_scopes[i].facade == facade && pool_scopes[i].place == place) return &pool_scopes[i];
     return NULL;
 }
 
-static void take_out(begun_t *one) {
-    for (begun_t *last = &begun[--begun_count]; one < last; one++) *one = one[1];
+static void remove_scope(pool_scope_t *one) {
+    for (pool_scope_t *last = &pool_scopes[--pool_scope_count]; one < last; one++) *one = one[1];
 }
 
-static void take_out_closed(void) {
-    for (uint32_t i = begun_count; i-- > 0;)
-        if (!strata_facade_is_open(begun[i].facade)) take_out(&begun[i]);
+static void remove_closed(void) {
+    for (uint32_t i = pool_scope_count; i-- > 0;)
+        if (!strata_facade_is_open(pool_scopes[i].facade)) remove_scope(&pool_scopes[i]);
 }
 
 static uint64_t current(const strata_facade_t *facade, strata_place_t place) {
-    const begun_t *one = innermost(facade->handle, place);
+    const pool_scope_t *one = innermost(facade->handle, place);
     return one && one->pool ? strata_plans_pool(facade, one->pool) : 0;
 }
 
@@ -89,20 +89,20 @@ strata_status_t strata_pool_begin(strata_t handle, strata_place_t place, uint64_
     if (status == STRATA_OK && strata_plans_is_graph_pool(facade, meant))
         status = strata_fail(STRATA_E_INVALID, 0, "%#llx is a graph pool; use strata_graph_pool_begin()", (unsigned long long)pool);
     if (status != STRATA_OK) return status;
-    take_out_closed();
-    if (begun_count == BEGUN_MAX)
-        return strata_fail(STRATA_E_LIMIT, 0, "the thread has begun %d pools without an end, the maximum", BEGUN_MAX);
+    remove_closed();
+    if (pool_scope_count == POOL_SCOPES_MAX)
+        return strata_fail(STRATA_E_LIMIT, 0, "the thread has begun %d pools without an end, the maximum", POOL_SCOPES_MAX);
     uint32_t number = (uint32_t)(meant & ((1u << STRATA_POOL_NAME_BITS) - 1));
-    begun[begun_count++] = (begun_t){.facade = handle, .place = place, .pool = number};
+    pool_scopes[pool_scope_count++] = (pool_scope_t){.facade = handle, .place = place, .pool = number};
     strata_lookup_forget_own(handle);
     return STRATA_OK;
 }
 
 strata_status_t strata_pool_end(strata_t handle, strata_place_t place) {
     if (!strata_facade_of(handle)) return strata_last_error()->status;
-    begun_t *one = innermost(handle, place);
+    pool_scope_t *one = innermost(handle, place);
     if (!one) return strata_fail(STRATA_E_INVALID, 0, "this thread has no open pool in this place; each end needs a begin");
-    take_out(one);
+    remove_scope(one);
     strata_lookup_forget_own(handle);
     return STRATA_OK;
 }

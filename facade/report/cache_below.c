@@ -44,7 +44,7 @@ static void describe(strata_layer_t *layer, strata_cache_t *cache) {
     snprintf(cache->name, sizeof cache->name, "%s", layer->stack->group->plan->nodes[layer->number].name);
     snprintf(cache->layer, sizeof cache->layer, "%s", layer->type->name);
     cache->id = layer->serial;
-    strata_stack_take(layer->stack);
+    strata_stack_lock_own(layer->stack);
     cache->used_bytes = used_bytes(layer);
     cache->idle_bytes = layer->type->idle_bytes ? layer->type->idle_bytes(layer) : 0;
     strata_unlock(&layer->stack->lock);

@@ -13,7 +13,7 @@ static bool fits(const strata_facts_t *f, uint64_t bytes) {
 }
 
 /* Returns true if these bytes suffice together with the remaining room, and are at least an eighth of the request. */
-static bool would_do(const strata_facts_t *f, uint64_t bytes) { return bytes > 0 && bytes >= f->asked / 8 && fits(f, bytes); }
+static bool would_suffice(const strata_facts_t *f, uint64_t bytes) { return bytes > 0 && bytes >= f->asked / 8 && fits(f, bytes); }
 
 /* Returns true if deferred memory will form one run, or free whole chunks. Blocks that the survey cannot
  * see are assumed to. */
@@ -32,7 +32,7 @@ static bool is_kept_whole(const strata_facts_t *f) {
 }
 static bool may_not_grow(const strata_facts_t *f) { return forbids(f, STRATA_NO_GROW); }
 static bool may_not_retry(const strata_facts_t *f) {
-    return forbids(f, STRATA_NO_RETRY) && would_do(f, f->whole + (will_serve(f) ? f->deferred : 0));
+    return forbids(f, STRATA_NO_RETRY) && would_suffice(f, f->whole + (will_serve(f) ? f->deferred : 0));
 }
 static bool is_at_place_limit(const strata_facts_t *f) { return refused_by(f, STRATA_REFUSED_BY_PLACE); }
 static bool is_at_bound(const strata_facts_t *f) { return refused_by(f, STRATA_REFUSED_BY_BOUND); }
@@ -49,24 +49,26 @@ static bool has_room(const strata_facts_t *f) {
 }
 
 /* Returns true if the waiting memory will form one run, or frees whole chunks. */
-static bool comes_free(const strata_facts_t *f) { return f->later_run >= f->asked || fits(f, f->there_whole); }
-static bool stays_in_pieces(const strata_facts_t *f) { return !comes_free(f); }
+static bool becomes_free(const strata_facts_t *f) { return f->later_run >= f->asked || fits(f, f->there_whole); }
+static bool stays_in_pieces(const strata_facts_t *f) { return !becomes_free(f); }
 
-static bool is_held(const strata_facts_t *f) { return would_do(f, f->there); }
-static bool is_counted(const strata_facts_t *f) { return is_held(f) && comes_free(f); }
-static bool is_counted_in_pieces(const strata_facts_t *f) { return is_held(f) && !comes_free(f); }
-static bool waits(const strata_facts_t *f) { return would_do(f, f->deferred) && will_serve(f); }
-static bool is_in_limbo(const strata_facts_t *f) { return would_do(f, f->limbo); }
-static bool waits_in_pieces(const strata_facts_t *f) { return would_do(f, f->deferred) && !will_serve(f); }
+static bool is_held(const strata_facts_t *f) { return would_suffice(f, f->there); }
+static bool is_counted(const strata_facts_t *f) { return is_held(f) && becomes_free(f); }
+static bool is_counted_in_pieces(const strata_facts_t *f) { return is_held(f) && !becomes_free(f); }
+static bool waits(const strata_facts_t *f) { return would_suffice(f, f->deferred) && will_serve(f); }
+static bool is_in_limbo(const strata_facts_t *f) { return would_suffice(f, f->limbo); }
+static bool waits_in_pieces(const strata_facts_t *f) { return would_suffice(f, f->deferred) && !will_serve(f); }
 
 /* Returns true if all idle memory together would suffice, and the largest part of it is there. */
 static bool is_idle_there(const strata_facts_t *f) {
-    if (!would_do(f, f->idle) || f->there == 0) return false;
+    if (!would_suffice(f, f->idle) || f->there == 0) return false;
     for (uint32_t why = STRATA_IDLE_POOL; why < STRATA_IDLE_WHYS; why++)
         if (f->survey.idle_by[why].bytes > f->there) return false;
     return true;
 }
-static bool is_taken(const strata_facts_t *f) { return !f->spills && would_do(f, f->others) && f->others >= f->total / 10; }
+static bool is_used_by_others(const strata_facts_t *f) {
+    return !f->spills && would_suffice(f, f->others) && f->others >= f->total / 10;
+}
 static bool is_leak(const strata_facts_t *f) {
     const strata_note_t *note = &f->survey.owners[0].note;
     bool named = note->tag != 0 || note->operator_name != 0;
@@ -140,7 +142,7 @@ static const cause_row_t causes[] = {
      "requested {asked}, which needs {growth}; {bound} allows {limit}, of which {used} are used"},
     {STRATA_CAUSE_BOUND, is_at_bound, NOTHING_THERE,
      "requested {asked}, which needs {growth}; {bound} allows {limit}, of which {used} are used"},
-    {STRATA_CAUSE_OTHERS, is_taken, NOTHING_THERE,
+    {STRATA_CAUSE_OTHERS, is_used_by_others, NOTHING_THERE,
      "requested {asked}; the device has {free} free. Others use {outside} of its {total}, driver contexts included"},
     {STRATA_CAUSE_LEAK, is_leak, NOTHING_THERE,
      "requested {asked}; of {allocated} in live blocks, {owner_bytes} are {owner_blocks} blocks by {owner}, requested in steps "
@@ -153,7 +155,7 @@ static const cause_row_t causes[] = {
 strata_cause_t strata_cause_find(strata_facts_t *f) {
     const cause_row_t *row = causes;
     for (;; row++) {
-        if (row->there != NOTHING_THERE) strata_facts_aim(f, (strata_idle_why_t)row->there);
+        if (row->there != NOTHING_THERE) strata_facts_select_idle(f, (strata_idle_why_t)row->there);
         if (row->holds(f)) break;
     }
     f->cause_row = (uint32_t)(row - causes);
@@ -183,7 +185,7 @@ static bool grows_smaller(const strata_facts_t *f) { return f->smaller_growth_is
 static bool has_large_chunks(const strata_facts_t *f) { return f->chunk_size_bytes > f->asked; }
 static bool has_victims(const strata_facts_t *f) { return f->victims > 0; }
 static bool gave_up_early(const strata_facts_t *f) { return f->outcome->recovery.timed_out && f->has_retry; }
-static bool gave_up_on_enough(const strata_facts_t *f) { return gave_up_early(f) && comes_free(f); }
+static bool gave_up_on_enough(const strata_facts_t *f) { return gave_up_early(f) && becomes_free(f); }
 static bool never_waited(const strata_facts_t *f) { return !f->has_retry && !forbids(f, STRATA_NO_RETRY); }
 static bool is_bounded_below_device(const strata_facts_t *f) { return is_bounded(f) && device_has_growth(f); }
 static bool has_run(const strata_facts_t *f) { return f->there_largest >= f->asked; }
@@ -242,7 +244,7 @@ static const advice_row_t advice[] = {
      "free the blocks that keep those chunks in use, so that the chunks go back to the device"},
     {STRATA_CAUSE_FORGOTTEN, gave_up_on_enough,
      "raise {timeout} (now {timeout_now}), or wait for the stream's work before forgetting it"},
-    {STRATA_CAUSE_FORGOTTEN, comes_free, "repeat the request once the stream's work is done"},
+    {STRATA_CAUSE_FORGOTTEN, becomes_free, "repeat the request once the stream's work is done"},
     {STRATA_CAUSE_FORGOTTEN, stays_in_pieces,
      "free the blocks that keep those chunks in use: once the work is done, the largest run has {later_run}"},
     {STRATA_CAUSE_IDLE_IN_STREAM, has_run, "request on the stream that has it, where a free block has {there_largest}"},

@@ -35,7 +35,7 @@ strata_status_t strata_neighbours(strata_t handle, strata_ref_t ref, strata_neig
     const strata_record_t *piece = piece_of(record);
     strata_stack_t *home = strata_stack_of(piece->home);
     bool held = strata_call_holds(&call, home);
-    if (!held) strata_stack_take(home);
+    if (!held) strata_stack_lock_own(home);
     /* The sentinel 0 is never free. */
     bool in_chunk = piece->chunk != 0;
     found.free_before = in_chunk ? free_bytes(home, piece->prev, false) : 0;
@@ -126,7 +126,7 @@ bool strata_victims_find(strata_domain_t *domain, strata_victims_t *victims) {
     STRATA_DOMAIN_EACH(domain, stack) {
         choice.now = (window_t){.first = NULL};
         choice.better = false;
-        strata_stack_take(stack);
+        strata_stack_lock_own(stack);
         strata_stack_each_block(stack, slide, &choice);
         if (choice.better) name_victims(stack, &choice.best, victims->refs, victims->capacity);
         strata_unlock(&stack->lock);

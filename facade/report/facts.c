@@ -112,7 +112,7 @@ static void read_bound(strata_facts_t *f) {
 static bool is_of_device(strata_place_kind_t kind) { return kind == STRATA_PLACE_GPU || kind == STRATA_PLACE_MANAGED; }
 
 /* Returns the domain of the other kind of memory on the same device. */
-static strata_domain_t *beside(const strata_facts_t *f) {
+static strata_domain_t *sibling_domain(const strata_facts_t *f) {
     strata_place_kind_t kind = strata_place_kind(f->domain->place);
     strata_place_kind_t other = kind == STRATA_PLACE_GPU ? STRATA_PLACE_MANAGED : STRATA_PLACE_GPU;
     if (!is_of_device(kind)) return NULL;
@@ -147,7 +147,7 @@ static void count_pools(pools_t *pools, strata_domain_t *domain) {
 }
 
 static void read_device(strata_facts_t *f) {
-    strata_domain_t *other = beside(f);
+    strata_domain_t *other = sibling_domain(f);
     pools_t pools = {.count = 0};
     f->reserved = strata_domain_reserved(f->domain);
     if (!is_of_device(strata_place_kind(f->domain->place))) return;
@@ -236,7 +236,7 @@ void strata_facts_find_victims(strata_facts_t *f) {
 
 /* ---- all facts ---- */
 
-void strata_facts_aim(strata_facts_t *f, strata_idle_why_t why) {
+void strata_facts_select_idle(strata_facts_t *f, strata_idle_why_t why) {
     const strata_idle_t *idle = &f->survey.idle_by[why];
     f->there = idle->bytes;
     f->there_largest = idle->largest;

@@ -65,7 +65,7 @@ typedef struct strata_facts {
 void strata_facts_gather(strata_facade_t *facade, const strata_refused_t *refused, const strata_out_of_memory_t *event,
                          strata_facts_t *facts);
 /* Makes `there` describe this kind of idle memory. */
-void strata_facts_aim(strata_facts_t *facts, strata_idle_why_t why);
+void strata_facts_select_idle(strata_facts_t *facts, strata_idle_why_t why);
 /* Finds the blocks to free for a run that serves the request; `victims` is 0 if there is none. */
 void strata_facts_find_victims(strata_facts_t *facts);
 

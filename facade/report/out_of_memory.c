@@ -67,7 +67,7 @@ static bool next_callback(strata_facade_t *facade, uint32_t after, strata_callba
  * within another one. */
 static _Thread_local bool inside_callback;
 
-uint64_t strata_facade_ask_callbacks(void *context, strata_place_t place, size_t size) {
+uint64_t strata_facade_run_callbacks(void *context, strata_place_t place, size_t size) {
     uint64_t freed = 0;
     strata_callback_t callback = {0};
     strata_inside_t frame;
@@ -103,7 +103,7 @@ static void write_short(const strata_refused_t *refused, const strata_out_of_mem
 }
 
 /* Runs before the observers, because they may end the program. */
-static void tell_layers(strata_domain_t *domain) {
+static void notify_layers(strata_domain_t *domain) {
     strata_notice_t notice = {.struct_size = sizeof notice, .kind = STRATA_NOTICE_OUT_OF_MEMORY};
     strata_domain_notify(domain, &notice);
 }
@@ -136,7 +136,7 @@ strata_status_t strata_facade_out_of_memory(strata_facade_t *facade, strata_stac
     bool is_short = facade->strategy->short_report || (request->flags & STRATA_NO_REPORT);
     if (is_short || facade->reports_unread) write_short(&refused, &event, report, sizeof report);
     else strata_report_write(facade, &refused, &event, report, sizeof report);
-    if (!is_short) tell_layers(domain);
+    if (!is_short) notify_layers(domain);
     notify_observers(facade, &event);
     if (!is_short) strata_log_report_error(STRATA_LOG_WARNING, report);
     return strata_fail(STRATA_E_NO_MEMORY, refused.device_code, "%s", report);

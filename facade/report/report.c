@@ -66,7 +66,7 @@ static void write_totals(report_t *r) {
 
 static void write_idle_layers(strata_text_t *text, strata_stack_t *stack) {
     STRATA_EACH_OWN_LAYER(stack, layer) {
-        strata_stack_take(stack);
+        strata_stack_lock_own(stack);
         uint64_t idle = layer->type->idle_bytes ? layer->type->idle_bytes(layer) : 0;
         strata_unlock(&stack->lock);
         if (idle == 0) continue;
@@ -167,7 +167,7 @@ static void write_waits(report_t *r) {
             continue;
         }
         STRATA_APPEND_AMOUNTS(&r->text, i ? ", %" : "\n  deferred frees: %", survey->awaited[i].bytes);
-        if (survey->awaited[i].gone) strata_text_append(&r->text, " wait for a stream that was destroyed");
+        if (survey->awaited[i].destroyed) strata_text_append(&r->text, " wait for a stream that was destroyed");
         else strata_text_append(&r->text, " wait for stream %s", strata_pointer_text(survey->awaited[i].stream).text);
     }
     if (more) STRATA_APPEND_AMOUNTS(&r->text, ", for others %", more);
@@ -217,7 +217,7 @@ static void write_own_steps(report_t *r) {
     const strata_outcome_t *o = r->facts.outcome;
     if (!o->own) return;
     strata_text_append(&r->text, "\n  tried: %s's own steps", r->refused->stack->group->plan->nodes[o->own->number].name);
-    STRATA_APPEND_AMOUNTS(&r->text, "; % went back to the device", o->own_gave);
+    STRATA_APPEND_AMOUNTS(&r->text, "; % went back to the device", o->own_released);
 }
 
 /* Rounds a time down to three digits; more would add nothing about a wait. */
@@ -246,13 +246,13 @@ static void write_recovery(report_t *r) {
 
 /* ---- lines by layers ---- */
 
-static void write_from_layer(const strata_telling_t *telling, const char *text) {
-    report_t *r = telling->context;
+static void write_from_layer(const strata_report_sink_t *sink, const char *text) {
+    report_t *r = sink->context;
     strata_text_append(&r->text, "%s", text);
 }
 
-static const char *noted(const strata_telling_t *telling, const strata_record_t *record, uint64_t *step) {
-    const report_t *r = telling->context;
+static const char *find_note(const strata_report_sink_t *sink, const strata_record_t *record, uint64_t *step) {
+    const report_t *r = sink->context;
     const strata_record_notes_t *notes = strata_record_notes_of(record);
     *step = notes ? notes->note.step : 0;
     return notes ? strata_names_text(&r->facade->names, notes->note.operator_name) : "";
@@ -263,14 +263,14 @@ static void write_by_layers(report_t *r) {
     const strata_group_t *group = r->refused->stack->group;
     for (uint32_t n = 1; n <= group->plan->count; n++) {
         strata_layer_t *layer = group->shared[n];
-        if (!layer || !strata_layer_takes(layer->type, STRATA_NOTICE_REPORT)) continue;
-        strata_telling_t telling = {.struct_size = sizeof telling,
-                                    .size = r->event->size,
-                                    .layer = group->plan->nodes[n].name,
-                                    .say = write_from_layer,
-                                    .noted = noted,
-                                    .context = r};
-        strata_notice_t notice = {.struct_size = sizeof notice, .kind = STRATA_NOTICE_REPORT, .telling = &telling};
+        if (!layer || !strata_layer_handles_notice(layer->type, STRATA_NOTICE_REPORT)) continue;
+        strata_report_sink_t sink = {.struct_size = sizeof sink,
+                                     .size = r->event->size,
+                                     .layer = group->plan->nodes[n].name,
+                                     .write = write_from_layer,
+                                     .find_note = find_note,
+                                     .context = r};
+        strata_notice_t notice = {.struct_size = sizeof notice, .kind = STRATA_NOTICE_REPORT, .sink = &sink};
         strata_layer_notify(layer, &notice, NULL);
     }
 }

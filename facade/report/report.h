@@ -23,7 +23,7 @@ typedef struct strata_refused {
  * error must name the refusing layer. */
 strata_status_t strata_facade_out_of_memory(strata_facade_t *facade, strata_stack_t *stack, const strata_request_t *request);
 /* Runs the step of the out-of-memory recovery that calls the program; `context` is the facade. */
-uint64_t strata_facade_ask_callbacks(void *context, strata_place_t place, size_t size);
+uint64_t strata_facade_run_callbacks(void *context, strata_place_t place, size_t size);
 
 /* Writes the context, as in "out of memory in gpu:0 on stream 0x7f00 in pool weights for conv1.weight of
  * conv1 in step 3". */

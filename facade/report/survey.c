@@ -29,32 +29,32 @@ typedef struct chunk {
     strata_idle_why_t why; /* reason of its largest free block */
 } chunk_t;
 
-typedef struct look {
+typedef struct survey_walk {
     strata_survey_t *survey;
     const strata_survey_for_t *whom;
     chunk_t chunk;
-} look_t;
+} survey_walk_t;
 
-static void leave_chunk(look_t *look) {
-    const chunk_t *chunk = &look->chunk;
-    strata_idle_t *idle = &look->survey->idle_by[chunk->why];
+static void finish_chunk(survey_walk_t *walk) {
+    const chunk_t *chunk = &walk->chunk;
+    strata_idle_t *idle = &walk->survey->idle_by[chunk->why];
     if (chunk->layer && chunk->deferred > 0 && chunk->used == chunk->deferred)
-        look->survey->later_whole += chunk->free + chunk->deferred;
+        walk->survey->later_whole += chunk->free + chunk->deferred;
     if (chunk->layer && chunk->free > 0 && chunk->used == 0) idle->whole += chunk->free;
     if (chunk->layer && chunk->free > 0 && chunk->used > 0) {
         idle->chunks++;
         idle->held += chunk->used - chunk->deferred;
     }
-    look->chunk = (chunk_t){.layer = NULL};
+    walk->chunk = (chunk_t){.layer = NULL};
 }
 
 /* Counts a block that is free, or will be after its last use and once its count is passed. */
-static void count_in_run(look_t *look, const strata_record_t *block, strata_idle_why_t why) {
-    chunk_t *chunk = &look->chunk;
+static void count_in_run(survey_walk_t *walk, const strata_record_t *block, strata_idle_why_t why) {
+    chunk_t *chunk = &walk->chunk;
     if (block->prev == 0) chunk->run = 0;
     bool will_serve = why == STRATA_IDLE_OWN || why == STRATA_IDLE_COUNTED || why == STRATA_IDLE_ORPHAN;
     chunk->run = will_serve ? chunk->run + block->size : 0;
-    look->survey->later_run = strata_max(look->survey->later_run, chunk->run);
+    walk->survey->later_run = strata_max(walk->survey->later_run, chunk->run);
 }
 
 /* Other processes use the block, and nothing shows when they stop. */
@@ -62,33 +62,33 @@ static bool is_in_limbo(const strata_record_t *block) {
     return block->state == STRATA_RECORD_DEFERRED && (block->attention & STRATA_ATTENTION_NOTES);
 }
 
-static void count_in_use(look_t *look, strata_stack_t *stack, strata_layer_t *layer, const strata_record_t *block) {
-    chunk_t *chunk = &look->chunk;
+static void count_in_use(survey_walk_t *walk, strata_stack_t *stack, strata_layer_t *layer, const strata_record_t *block) {
+    chunk_t *chunk = &walk->chunk;
     chunk->used += block->size;
     if (block->state != STRATA_RECORD_DEFERRED || is_in_limbo(block)) {
         chunk->run = 0;
         return;
     }
     chunk->deferred += block->size;
-    look->survey->deferred_here += block->size;
-    count_in_run(look, block, strata_idle_why(look->whom, stack, layer, block));
+    walk->survey->deferred_here += block->size;
+    count_in_run(walk, block, strata_idle_why(walk->whom, stack, layer, block));
 }
 
-static void count_in_chunk(look_t *look, strata_stack_t *stack, strata_layer_t *layer, const strata_record_t *block) {
-    chunk_t *chunk = &look->chunk;
-    if (chunk->layer != layer || chunk->number != block->chunk) leave_chunk(look);
+static void count_in_chunk(survey_walk_t *walk, strata_stack_t *stack, strata_layer_t *layer, const strata_record_t *block) {
+    chunk_t *chunk = &walk->chunk;
+    if (chunk->layer != layer || chunk->number != block->chunk) finish_chunk(walk);
     chunk->layer = layer;
     chunk->number = block->chunk;
     if (block->state != STRATA_RECORD_FREE) {
-        count_in_use(look, stack, layer, block);
+        count_in_use(walk, stack, layer, block);
         return;
     }
-    strata_idle_why_t why = strata_idle_why(look->whom, stack, layer, block);
-    strata_idle_t *idle = &look->survey->idle_by[why];
-    count_in_run(look, block, why);
+    strata_idle_why_t why = strata_idle_why(walk->whom, stack, layer, block);
+    strata_idle_t *idle = &walk->survey->idle_by[why];
+    count_in_run(walk, block, why);
     idle->bytes += block->size;
     idle->largest = strata_max(idle->largest, block->size);
-    look->survey->largest_free = strata_max(look->survey->largest_free, block->size);
+    walk->survey->largest_free = strata_max(walk->survey->largest_free, block->size);
     chunk->free += block->size;
     if (block->size > chunk->largest) chunk->why = why;
     chunk->largest = strata_max(chunk->largest, block->size);
@@ -109,24 +109,24 @@ static strata_stream_t key_of(strata_stream_t stream) { return stream == STRATA_
 strata_idle_why_t strata_idle_why(const strata_survey_for_t *whom, strata_stack_t *stack, strata_layer_t *layer,
                                   const strata_record_t *block) {
     strata_stream_t stream = NULL;
-    bool tells = layer && STRATA_LAYER_HAS(layer->type, reach);
-    uint32_t reach = tells ? layer->type->reach(layer, block, whom->size, &stream) : 0;
-    if (reach & STRATA_REACH_CAPTURED) return STRATA_IDLE_CAPTURED;
-    if (reach & STRATA_REACH_COUNTED) return STRATA_IDLE_COUNTED;
+    bool tells = layer && STRATA_LAYER_HAS(layer->type, unavailable);
+    uint32_t unavailable = tells ? layer->type->unavailable(layer, block, whom->size, &stream) : 0;
+    if (unavailable & STRATA_UNAVAILABLE_CAPTURED) return STRATA_IDLE_CAPTURED;
+    if (unavailable & STRATA_UNAVAILABLE_COUNTED) return STRATA_IDLE_COUNTED;
     strata_idle_why_t why = why_of_stack(whom->stack, stack);
     if (why != STRATA_IDLE_OWN) return why;
-    if ((reach & STRATA_REACH_STREAM) && key_of(stream) != key_of(whom->stream)) return STRATA_IDLE_STREAM;
-    if (reach & STRATA_REACH_SIZES) return STRATA_IDLE_SIZES;
-    return reach & STRATA_REACH_UNSPLIT ? STRATA_IDLE_UNSPLIT : STRATA_IDLE_OWN;
+    if ((unavailable & STRATA_UNAVAILABLE_STREAM) && key_of(stream) != key_of(whom->stream)) return STRATA_IDLE_STREAM;
+    if (unavailable & STRATA_UNAVAILABLE_SIZES) return STRATA_IDLE_SIZES;
+    return unavailable & STRATA_UNAVAILABLE_UNSPLIT ? STRATA_IDLE_UNSPLIT : STRATA_IDLE_OWN;
 }
 
 /* ---- blocks ---- */
 
 static void count_block(strata_stack_t *stack, strata_layer_t *layer, const strata_record_t *block, void *context) {
     static const strata_note_t nothing = {.tag = 0};
-    look_t *look = context;
-    strata_survey_t *survey = look->survey;
-    if (layer) count_in_chunk(look, stack, layer, block);
+    survey_walk_t *walk = context;
+    strata_survey_t *survey = walk->survey;
+    if (layer) count_in_chunk(walk, stack, layer, block);
     if (is_in_limbo(block)) {
         survey->limbo += block->size;
         survey->limbo_blocks++;
@@ -141,17 +141,17 @@ static void count_block(strata_stack_t *stack, strata_layer_t *layer, const stra
     owner->blocks++;
 }
 
-static void count_wait(strata_stream_t stream, bool gone, uint64_t bytes, void *context) {
+static void count_wait(strata_stream_t stream, bool destroyed, uint64_t bytes, void *context) {
     strata_survey_t *survey = context;
     uint32_t at = 0;
-    while (at < survey->awaited_count && (survey->awaited[at].stream != stream || survey->awaited[at].gone != gone)) at++;
+    while (at < survey->awaited_count && (survey->awaited[at].stream != stream || survey->awaited[at].destroyed != destroyed)) at++;
     if (at == STRATA_SURVEY_WAITS) {
         survey->awaited_more += bytes;
         return;
     }
     strata_awaited_t *awaited = &survey->awaited[at];
     if (at == survey->awaited_count) {
-        *awaited = (strata_awaited_t){.stream = stream, .gone = gone};
+        *awaited = (strata_awaited_t){.stream = stream, .destroyed = destroyed};
         survey->awaited_count++;
     }
     awaited->bytes += bytes;
@@ -167,12 +167,12 @@ static int by_bytes(const void *a, const void *b) {
     return tag ? tag : order(first->note.operator_name, second->note.operator_name);
 }
 
-static void count_stack(strata_stack_t *stack, look_t *look) {
-    strata_survey_t *survey = look->survey;
+static void count_stack(strata_stack_t *stack, survey_walk_t *walk) {
+    strata_survey_t *survey = walk->survey;
     survey->allocated += stack->figures.allocated_bytes;
     survey->deferred += stack->figures.deferred_bytes;
-    strata_stack_each_block(stack, count_block, look);
-    leave_chunk(look);
+    strata_stack_each_block(stack, count_block, walk);
+    finish_chunk(walk);
     if (!stack->open) return;
     STRATA_EACH_OWN_LAYER(stack, layer)
         if (STRATA_LAYER_HAS(layer->type, waits)) layer->type->waits(layer, count_wait, survey);
@@ -182,12 +182,12 @@ static void count_stack(strata_stack_t *stack, look_t *look) {
  * stack is annotated and borrowed under the lock of the stack that serves it. */
 void strata_survey_make(strata_domain_t *domain, const strata_survey_for_t *whom, strata_survey_t *survey) {
     memset(survey, 0, sizeof *survey);
-    look_t look = {.survey = survey, .whom = whom};
+    survey_walk_t walk = {.survey = survey, .whom = whom};
     STRATA_DOMAIN_EACH(domain, stack)
         if (!strata_group_is_paused(stack->group)) survey->idle += strata_stack_idle_bytes(stack);
     strata_domain_lock_stacks(domain);
     for (strata_stack_t *stack = domain->first_stack; stack; stack = stack->links.next)
-        if (!strata_group_is_paused(stack->group)) count_stack(stack, &look);
+        if (!strata_group_is_paused(stack->group)) count_stack(stack, &walk);
     strata_domain_unlock_stacks(domain);
     qsort(survey->owners, STRATA_SURVEY_OWNERS, sizeof *survey->owners, by_bytes);
 }

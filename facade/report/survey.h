@@ -16,7 +16,7 @@ typedef struct strata_owner {
 
 typedef struct strata_awaited {
     strata_stream_t stream;
-    bool gone; /* the stream was destroyed */
+    bool destroyed; /* the stream was destroyed */
     uint64_t bytes;
 } strata_awaited_t;
 

@@ -45,7 +45,7 @@ strata_status_t strata_allocator_get(strata_t handle, strata_place_t place, stra
     if (status != STRATA_OK) return status;
     if (facade->stream_ids || facade->flags & STRATA_OPEN_CHECK_CAPTURES) atomic_store(&stack->direct, &never);
     *allocator = (strata_allocator_t){.stack = strata_stack_handle_of(stack), .stream = stack->ownerless ? stream : stack->stream};
-    strata_stack_leave(stack);
+    strata_stack_exit(stack);
     strata_log_flush();
     return STRATA_OK;
 }
@@ -90,7 +90,7 @@ static strata_status_t serve(strata_stack_t *stack, strata_stream_t stream, cons
                              strata_block_t *block) {
     strata_facade_t *facade = strata_facade_of(stack->facade);
     if (!facade) return strata_last_error()->status;
-    strata_annotation_look();
+    strata_annotation_refresh();
     if (options->pool != 0) return strata_fail(STRATA_E_INVALID, 0, "the allocator already has a pool; options->pool must be 0");
     uint64_t pool = stack->group->pool ? stack->group->pool : STRATA_POOL_ORDINARY, captured = pool;
     bool asks = facade->flags & STRATA_OPEN_CHECK_CAPTURES || stack->group->graph;
@@ -100,7 +100,7 @@ static strata_status_t serve(strata_stack_t *stack, strata_stream_t stream, cons
     }
     bool others = stack->only_thread != 0 && stack->only_thread != strata_threads_self();
     if (captured != pool || others) return serve_elsewhere(stack, captured, options, block);
-    strata_growing_serve();
+    strata_growing_grow_if_marked();
     strata_status_t status = strata_stream_ids_check(facade, stack->domain->place, stream, STRATA_STREAM_USED);
     return status == STRATA_OK ? strata_request_serve(facade, stack, stream, options, block) : status;
 }
@@ -110,7 +110,7 @@ static strata_status_t allocate_by(strata_stack_handle_t handle, strata_stream_t
     strata_stack_t *stack = enter(handle);
     if (!stack) return strata_last_error()->status;
     strata_status_t status = serve(stack, stream, options, block);
-    strata_stack_leave(stack);
+    strata_stack_exit(stack);
     strata_log_flush();
     return status;
 }
@@ -144,7 +144,7 @@ strata_status_t strata_allocator_allocate_with(strata_allocator_t allocator, con
 static strata_t facade_of_ref(strata_ref_t ref) {
     strata_stack_t *home = strata_stack_of(strata_ref_home(ref));
     if (!home) return 0;
-    strata_stack_take(home);
+    strata_stack_lock_own(home);
     strata_t facade = home->facade;
     strata_unlock(&home->lock);
     return facade;
@@ -155,7 +155,7 @@ static strata_status_t free_missed(strata_stack_handle_t handle, strata_ref_t re
     if (strata_lookup_forked()) return strata_free_null(handle);
     strata_stack_t *stack = strata_stack_enter(handle);
     strata_t facade = stack ? stack->facade : facade_of_ref(ref);
-    if (stack) strata_stack_leave(stack);
+    if (stack) strata_stack_exit(stack);
     if (facade) return strata_free(facade, ref);
     return strata_fail(STRATA_E_STALE, 0, "ref %#llx: its facade was closed, or it was never allocated", (unsigned long long)ref);
 }
@@ -172,12 +172,12 @@ strata_status_t strata_allocator_free(strata_allocator_t allocator, strata_ref_t
 strata_status_t strata_allocator_release(strata_allocator_t allocator, uint64_t *released) {
     strata_stack_t *stack = enter(allocator.stack);
     if (!stack) return strata_last_error()->status;
-    uint64_t before = atomic_load(&stack->domain->given_bytes);
+    uint64_t before = atomic_load(&stack->domain->returned_bytes);
     strata_pending_t pending = {.ready_at = UINT64_MAX};
     strata_stack_poll(stack, &pending);
     (void)strata_stack_release(stack);
-    uint64_t given = atomic_load(&stack->domain->given_bytes) - before;
-    strata_stack_leave(stack);
+    uint64_t given = atomic_load(&stack->domain->returned_bytes) - before;
+    strata_stack_exit(stack);
     if (released) *released = given;
     strata_log_flush();
     return STRATA_OK;
@@ -190,7 +190,7 @@ strata_status_t strata_allocator_statistics(strata_allocator_t allocator, strata
     if (!stack) return strata_last_error()->status;
     strata_statistics_t figures;
     strata_facade_stack_figures(stack, &figures);
-    strata_stack_leave(stack);
+    strata_stack_exit(stack);
     strata_fill_result(statistics, &figures, sizeof figures);
     return STRATA_OK;
 }
@@ -204,7 +204,7 @@ strata_status_t strata_allocator_describe(strata_allocator_t allocator, strata_a
                                            .place = stack->domain->place,
                                            .stream = stack->ownerless ? allocator.stream : name_of_stream(stack),
                                            .pool = stack->group->pool ? stack->group->pool : STRATA_POOL_ORDINARY};
-    strata_stack_leave(stack);
+    strata_stack_exit(stack);
     strata_fill_result(info, &named, sizeof named);
     return STRATA_OK;
 }

@@ -16,7 +16,7 @@ typedef struct entry {
 
 /* Each entry is written once, under the mutex, before its functions are returned. It is never reused for
  * another allocator, because a caller may still hold its functions. */
-static entry_t entries[STRATA_FUNCTIONS_MOST];
+static entry_t entries[STRATA_FUNCTIONS_MAX];
 static uint32_t count;
 static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
 
@@ -28,7 +28,7 @@ static void *serve(const entry_t *entry, size_t size) {
     return NULL;
 }
 
-static void give(const entry_t *entry, void *address) {
+static void free_address(const entry_t *entry, void *address) {
     if (address && strata_free_pointer(entry->facade, address) != STRATA_OK)
         strata_log_report(STRATA_LOG_WARNING, strata_last_error()->text);
 }
@@ -36,11 +36,11 @@ static void give(const entry_t *entry, void *address) {
 /* The numbers are octal. */
 #define PAIR(number)                                                                                                               \
     static void *allocate_##number(size_t size) { return serve(&entries[0##number], size); }                                       \
-    static void free_##number(void *address) { give(&entries[0##number], address); }
+    static void free_##number(void *address) { free_address(&entries[0##number], address); }
 ALL(PAIR)
 #undef PAIR
 
-static const strata_functions_t functions_of[STRATA_FUNCTIONS_MOST] = {
+static const strata_functions_t functions_of[STRATA_FUNCTIONS_MAX] = {
 #define ROW(number) {allocate_##number, free_##number},
     ALL(ROW)
 #undef ROW
@@ -62,10 +62,10 @@ strata_status_t strata_allocator_functions(strata_allocator_t allocator, strata_
     if (status != STRATA_OK) return status;
     pthread_mutex_lock(&mutex);
     uint32_t at = find(allocator);
-    if (at == count && count < STRATA_FUNCTIONS_MOST) entries[count++] = (entry_t){allocator, info.facade};
+    if (at == count && count < STRATA_FUNCTIONS_MAX) entries[count++] = (entry_t){allocator, info.facade};
     pthread_mutex_unlock(&mutex);
-    if (at == STRATA_FUNCTIONS_MOST)
-        return strata_fail(STRATA_E_LIMIT, 0, "%d allocators of this process have functions, the maximum", STRATA_FUNCTIONS_MOST);
+    if (at == STRATA_FUNCTIONS_MAX)
+        return strata_fail(STRATA_E_LIMIT, 0, "%d allocators of this process have functions, the maximum", STRATA_FUNCTIONS_MAX);
     *functions = functions_of[at];
     return STRATA_OK;
 }

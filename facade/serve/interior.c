@@ -8,7 +8,7 @@
 
 /* Finds the block of a stack that contains the address. Takes the stack's lock. */
 static bool block_in(strata_stack_t *stack, uint64_t address, strata_block_t *block) {
-    strata_stack_take(stack);
+    strata_stack_lock_own(stack);
     const strata_record_t *record = strata_stack_block_at(stack, address);
     if (record)
         *block = (strata_block_t){(void *)(uintptr_t)record->ptr, (size_t)record->size,
@@ -26,7 +26,7 @@ strata_status_t strata_base_pointer(strata_t handle, const void *interior, strat
     while ((domain = strata_facade_next_domain(facade, &index)) != NULL)
         STRATA_DOMAIN_EACH(domain, stack) {
             if (!block_in(stack, (uint64_t)(uintptr_t)interior, block)) continue;
-            strata_domain_leave_stack(domain, stack);
+            strata_domain_end_walk(domain, stack);
             return STRATA_OK;
         }
     return strata_diagnose_pointer(facade, interior, "contains it");
@@ -37,11 +37,11 @@ bool strata_facade_holds(strata_facade_t *facade, const void *address) {
     strata_domain_t *domain;
     while ((domain = strata_facade_next_domain(facade, &index)) != NULL)
         STRATA_DOMAIN_EACH(domain, stack) {
-            strata_stack_take(stack);
+            strata_stack_lock_own(stack);
             bool held = strata_stack_holds(stack, (uint64_t)(uintptr_t)address);
             strata_unlock(&stack->lock);
             if (!held) continue;
-            strata_domain_leave_stack(domain, stack);
+            strata_domain_end_walk(domain, stack);
             return true;
         }
     return false;

@@ -44,8 +44,8 @@ strata_status_t strata_request_enter(strata_facade_t *facade, strata_place_t pla
     } while ((*stack = strata_stack_enter(handle)) == NULL);
     bool checked = facade->stream_ids || facade->flags & STRATA_OPEN_CHECK_CAPTURES;
     if (named_pool != 0 || checked || strata_annotation(facade)) return STRATA_OK;
-    *strata_lookup_way(place,
-                       stream) = (strata_lookup_t){.facade = facade->handle, .stream = stream, .handle = handle, .place = place};
+    *strata_lookup_slot(place,
+                        stream) = (strata_lookup_t){.facade = facade->handle, .stream = stream, .handle = handle, .place = place};
     return STRATA_OK;
 }
 
@@ -79,7 +79,7 @@ static strata_status_t fail_alignment(const strata_stack_t *stack, size_t alignm
 
 /* Records the tag of the request and the operator of the thread. If there is no room for a name, only the
  * record is lost, not the request. */
-static void note_who_asks(strata_facade_t *facade, const char *tag, strata_record_t *record) {
+static void note_requester(strata_facade_t *facade, const char *tag, strata_record_t *record) {
     strata_note_t note = {.operator_name = strata_annotation(facade)};
     if (tag && strata_names_number(&facade->names, tag, &note.tag) != STRATA_OK) note.tag = 0;
     if (note.tag == 0 && note.operator_name == 0) return;
@@ -103,7 +103,7 @@ static strata_status_t zero(strata_stack_t *stack, strata_stream_t stream, const
 static strata_status_t hand_out(strata_facade_t *facade, strata_stack_t *stack, const strata_request_t *request,
                                 strata_record_t *record, strata_block_t *block) {
     strata_block_t served = {.ptr = (void *)(uintptr_t)record->ptr, .size = (size_t)record->size, .ref = strata_ref_of(record)};
-    note_who_asks(facade, request->tag, record);
+    note_requester(facade, request->tag, record);
     /* An external layer may claim to pass alignments on and still move an address. */
     if ((record->ptr & (request->alignment - 1)) != 0)
         return strata_fail(
@@ -180,13 +180,13 @@ strata_status_t strata_allocate_with(strata_t handle, strata_place_t place, stra
     STRATA_REFUSE_OPTIONS(options, offsetof(strata_allocate_options_t, freed_before));
     strata_facade_t *facade = strata_facade_of(handle);
     if (!facade) return strata_last_error()->status;
-    strata_growing_serve();
+    strata_growing_grow_if_marked();
     strata_stack_t *stack;
     strata_status_t status = check_options(options);
     if (status == STRATA_OK) status = strata_request_enter(facade, place, stream, options->pool, &stack);
     if (status == STRATA_OK) {
         status = serve_on(facade, stack, stream, options, block);
-        strata_stack_leave(stack);
+        strata_stack_exit(stack);
     }
     strata_log_flush();
     return status;
@@ -202,13 +202,13 @@ strata_status_t strata_allocate_slow(strata_t facade, strata_place_t place, stra
 strata_status_t strata_allocate_missed(strata_stack_handle_t handle, strata_stream_t stream, size_t size, strata_block_t *block,
                                        bool *found) {
     strata_stack_t *stack = block ? strata_stack_enter(handle) : NULL;
-    *found = stack && !strata_graphs_divert(stack);
-    if (stack && !*found) strata_stack_leave(stack);
+    *found = stack && !strata_graphs_must_route(stack);
+    if (stack && !*found) strata_stack_exit(stack);
     if (!*found) return STRATA_E_STALE;
-    strata_growing_serve();
+    strata_growing_grow_if_marked();
     strata_allocate_options_t options = {.struct_size = sizeof options, .size = size};
     strata_status_t status = serve_on(strata_facade_of(stack->facade), stack, stream, &options, block);
-    strata_stack_leave(stack);
+    strata_stack_exit(stack);
     strata_log_flush();
     return status;
 }

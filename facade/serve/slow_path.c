@@ -33,11 +33,11 @@ static strata_status_t captured_into(strata_call_t *call, const strata_record_t 
     *pool = NULL;
     if (!strata_graphs_open(call->stack->domain) || record->size == 0) return STRATA_OK;
     uint32_t generation = record->generation;
-    strata_stack_t *home = strata_call_stay(call, record);
-    strata_opened_t opened = strata_call_unlock(call);
+    strata_stack_t *home = strata_call_pin_home(call, record);
+    strata_unlocked_t opened = strata_call_unlock(call);
     strata_status_t status = strata_graphs_capturing(call->stack->domain, stream, pool);
     strata_call_lock(call, opened);
-    strata_call_stayed(call, home);
+    strata_call_unpin_home(call, home);
     if (*pool && (*pool)->group == call->stack->group) *pool = NULL;
     if (record->generation == generation) return status;
     return strata_fail(STRATA_E_STALE, 0, "another thread freed the block concurrently");
@@ -119,7 +119,7 @@ static strata_ref_t ref_at(strata_facade_t *facade, uint64_t address) {
         uint32_t slot;
         if (!strata_directory_read(facade->directories[i], address, &number, &slot)) continue;
         strata_stack_t *home = strata_stack_of(number);
-        strata_stack_take(home);
+        strata_stack_lock_own(home);
         strata_ref_t ref = 0;
         if (home->facade == facade->handle && slot < home->slab.used) {
             const strata_record_t *record = strata_slab_record(&home->slab, slot);
@@ -139,7 +139,7 @@ static strata_ref_t ref_without_notes(strata_facade_t *facade, uint64_t address)
     strata_domain_t *domain;
     while (!ref && (domain = strata_facade_next_domain(facade, &index)) != NULL)
         STRATA_DOMAIN_EACH(domain, stack) {
-            strata_stack_take(stack);
+            strata_stack_lock_own(stack);
             const strata_record_t *record = ref ? NULL : strata_stack_block_at(stack, address);
             if (record && record->ptr == address) ref = strata_ref_of(record);
             strata_unlock(&stack->lock);
@@ -151,9 +151,10 @@ static strata_status_t find_pointer(strata_t handle, const void *ptr, strata_cal
     uint32_t epoch = atomic_load_explicit(&strata_lookup_epoch, memory_order_acquire);
     strata_facade_t *facade = strata_facade_of(handle);
     if (!facade) return strata_last_error()->status;
-    strata_growing_serve();
+    strata_growing_grow_if_marked();
     (void)strata_threads_self();
-    bool noted = atomic_load_explicit(&facade->noted, memory_order_acquire) || strata_facade_note_pointers(facade) == STRATA_OK;
+    bool noted = atomic_load_explicit(&facade->pointer_directory, memory_order_acquire) ||
+                 strata_facade_note_pointers(facade) == STRATA_OK;
     uint64_t address = (uint64_t)(uintptr_t)ptr;
     strata_ref_t ref = noted ? ref_at(facade, address) : ref_without_notes(facade, address);
     if (noted)
@@ -195,7 +196,7 @@ strata_status_t strata_allocation_route(strata_t handle, strata_ref_t ref, char 
 
 /* A graph owns a block that it uses at every launch, because no event shows the end of such a use. The
  * block is also borrowed, which covers the stream's other work before and after the capture. */
-static strata_status_t lend(strata_call_t *call, strata_record_t *record, strata_stream_t stream, bool *waits) {
+static strata_status_t borrow(strata_call_t *call, strata_record_t *record, strata_stream_t stream, bool *waits) {
     strata_graph_pool_t *pool;
     strata_status_t status = captured_into(call, record, borrower_key(call->stack, stream), &pool);
     if (status != STRATA_OK) return status;
@@ -214,7 +215,7 @@ static strata_status_t record_once(strata_t handle, strata_ref_t ref, strata_str
     strata_status_t status = strata_facade_find(handle, ref, &call, &record);
     if (status != STRATA_OK) return status;
     *waits = false;
-    if (!is_owner(call.stack, stream)) status = lend(&call, record, stream, waits);
+    if (!is_owner(call.stack, stream)) status = borrow(&call, record, stream, waits);
     (void)strata_call_unlock(&call);
     return status;
 }

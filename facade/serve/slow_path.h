@@ -11,7 +11,7 @@ strata_status_t strata_allocate_slow(strata_t facade, strata_place_t place, stra
  * nothing if the handle no longer names that stack. */
 strata_status_t strata_allocate_missed(strata_stack_handle_t handle, strata_stream_t stream, size_t size, strata_block_t *block,
                                        bool *found);
-/* Finds the stack of a request and keeps it from ending until strata_stack_leave(). The second function
+/* Finds the stack of a request and keeps it from ending until strata_stack_exit(). The second function
  * serves a request on a stack that was entered. */
 strata_status_t strata_request_enter(strata_facade_t *facade, strata_place_t place, strata_stream_t stream, uint64_t named_pool,
                                      strata_stack_t **stack);

@@ -56,7 +56,7 @@ static strata_status_t export_block(const strata_share_block_t *block, strata_re
     }
     const strata_error_t reason = *strata_last_error();
     strata_shared_close(&made);
-    (void)strata_share_handles(block->source)->let_go(block->source, STRATA_HOLD_EXPORTED, block->address, block->size);
+    (void)strata_share_handles(block->source)->unhold(block->source, STRATA_HOLD_EXPORTED, block->address, block->size);
     return strata_fail_again(&reason);
 }
 
@@ -66,7 +66,7 @@ strata_status_t strata_export(strata_t handle, strata_ref_t ref, strata_shared_t
     strata_status_t status = strata_share_hold(handle, ref, STRATA_HOLD_EXPORTED, "strata_export", STRATA_SHARE_SEGMENTS, &block);
     if (status != STRATA_OK) return status;
     if (block.domain->device->capabilities.share) return export_block(&block, ref, shared);
-    (void)strata_share_handles(block.source)->let_go(block.source, STRATA_HOLD_EXPORTED, block.address, block.size);
+    (void)strata_share_handles(block.source)->unhold(block.source, STRATA_HOLD_EXPORTED, block.address, block.size);
     return strata_fail(STRATA_E_UNSUPPORTED, 0, "strata_export: %s cannot share memory with other processes",
                        block.domain->device->name);
 }
@@ -75,19 +75,19 @@ strata_status_t strata_export(strata_t handle, strata_ref_t ref, strata_shared_t
 
 enum { MAX_BITS = 47 }; /* log2 of bytes; no process has more address space */
 
-static strata_status_t cannot_be(const char *what) { return strata_fail(STRATA_E_FORMAT, 0, "shared memory: %s", what); }
+static strata_status_t fail_format(const char *what) { return strata_fail(STRATA_E_FORMAT, 0, "shared memory: %s", what); }
 
 strata_status_t strata_shared_check(const strata_shared_t *shared) {
     uint64_t sum = 0, last = 0;
-    if (shared->count == 0 || shared->count > STRATA_SHARE_SEGMENTS) return cannot_be("it has no segments, or too many");
+    if (shared->count == 0 || shared->count > STRATA_SHARE_SEGMENTS) return fail_format("it has no segments, or too many");
     for (uint32_t i = 0; i < shared->count; i++) {
         last = shared->segments[i].size;
-        if (last == 0 || last >> MAX_BITS) return cannot_be("a segment has an impossible size");
+        if (last == 0 || last >> MAX_BITS) return fail_format("a segment has an impossible size");
         sum += last;
     }
-    if (sum >> MAX_BITS) return cannot_be("its segments exceed any address space");
-    if (shared->offset >= shared->segments[0].size) return cannot_be("it does not begin in its first segment");
-    if (shared->size == 0 || shared->size > sum - shared->offset) return cannot_be("it does not fit into its segments");
-    if (shared->count > 1 && shared->offset + shared->size <= sum - last) return cannot_be("it does not reach its last segment");
+    if (sum >> MAX_BITS) return fail_format("its segments exceed any address space");
+    if (shared->offset >= shared->segments[0].size) return fail_format("it does not begin in its first segment");
+    if (shared->size == 0 || shared->size > sum - shared->offset) return fail_format("it does not fit into its segments");
+    if (shared->count > 1 && shared->offset + shared->size <= sum - last) return fail_format("it does not reach its last segment");
     return STRATA_OK;
 }

@@ -9,15 +9,15 @@
 #include "platform/arguments.h"
 
 /* On failure, closes all descriptors that were taken. */
-static bool take_all(int process, const strata_shared_t *told, strata_shared_t *taken) {
+static bool fetch_descriptors(int process, const strata_shared_t *message, strata_shared_t *taken) {
     taken->count = 0;
     taken->lease = -1;
-    while (taken->count < told->count) {
-        int mine = (int)syscall(SYS_pidfd_getfd, process, told->descriptors[taken->count], 0);
+    while (taken->count < message->count) {
+        int mine = (int)syscall(SYS_pidfd_getfd, process, message->descriptors[taken->count], 0);
         if (mine < 0) break;
         taken->descriptors[taken->count++] = mine;
     }
-    if (taken->count == told->count) taken->lease = (int)syscall(SYS_pidfd_getfd, process, told->lease, 0);
+    if (taken->count == message->count) taken->lease = (int)syscall(SYS_pidfd_getfd, process, message->lease, 0);
     int why = errno;
     if (taken->lease >= 0) return true;
     strata_shared_close(taken);
@@ -33,7 +33,7 @@ strata_status_t strata_share_fetch(uint64_t process, strata_shared_t *shared) {
     errno = ESRCH;
     taken.sender = process;
     int other = process > INT_MAX ? -1 : (int)syscall(SYS_pidfd_open, (pid_t)process, 0);
-    bool whole = other >= 0 && take_all(other, shared, &taken);
+    bool whole = other >= 0 && fetch_descriptors(other, shared, &taken);
     int why = errno;
     if (other >= 0) close(other);
     if (whole) {

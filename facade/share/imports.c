@@ -51,7 +51,7 @@ struct strata_imports {
     _Atomic uint64_t live;
 };
 
-static bool has_gone(strata_status_t status) { return status == STRATA_OK || status == STRATA_E_SHUTDOWN; }
+static bool is_released(strata_status_t status) { return status == STRATA_OK || status == STRATA_E_SHUTDOWN; }
 
 static strata_status_t table_of(strata_facade_t *facade, strata_imports_t **imports) {
     *imports = facade->imports;
@@ -112,7 +112,7 @@ static strata_status_t use_segment(strata_imports_t *self, strata_device_t *devi
 static void sweep_segments(strata_imports_t *self) {
     for (segment_t **at = &self->segments; *at;) {
         segment_t *segment = *at;
-        if (segment->views == 0 && has_gone(strata_device_release(segment->device, segment->physical))) {
+        if (segment->views == 0 && is_released(strata_device_release(segment->device, segment->physical))) {
             *at = segment->next;
             strata_host_delete(segment);
         } else {
@@ -159,8 +159,9 @@ static strata_status_t map_all(view_t *view, uint32_t peers) {
 
 /* Returns true if nothing remains of the view except the segments, which lose one user each. */
 static bool end_view(view_t *view) {
-    if (view->mapped && has_gone(strata_device_unmap(view->device, view->base, view->mapped))) view->mapped = 0;
-    if (view->mapped == 0 && view->base && has_gone(strata_device_unreserve(view->device, view->base, view->size))) view->base = 0;
+    if (view->mapped && is_released(strata_device_unmap(view->device, view->base, view->mapped))) view->mapped = 0;
+    if (view->mapped == 0 && view->base && is_released(strata_device_unreserve(view->device, view->base, view->size)))
+        view->base = 0;
     if (view->mapped || view->base) return false;
     for (uint32_t i = 0; i < view->count; i++) view->segments[i]->views--;
     return true;
@@ -198,7 +199,7 @@ static strata_status_t make_view(strata_imports_t *self, const strata_domain_t *
 /* ---- imports ---- */
 
 static strata_status_t add_import(strata_imports_t *self, view_t *view, strata_lease_t *lease, uint64_t *id) {
-    uint32_t number = strata_nodes_take(&self->nodes);
+    uint32_t number = strata_nodes_acquire(&self->nodes);
     if (number == 0)
         return strata_fail(STRATA_E_LIMIT, 0, "strata_import: %llu imports are live, the maximum",
                            (unsigned long long)atomic_load(&self->live));
@@ -234,7 +235,7 @@ static strata_status_t import(strata_facade_t *facade, const strata_domain_t *do
     uint32_t count = 0;
     strata_lease_t *lease;
     strata_status_t status = table_of(facade, &self);
-    if (status == STRATA_OK) status = strata_lease_take(&self->leases, shared->lease, domain->device, &lease);
+    if (status == STRATA_OK) status = strata_lease_acquire(&self->leases, shared->lease, domain->device, &lease);
     if (status != STRATA_OK) return status;
     while (count < shared->count && status == STRATA_OK) {
         status = use_segment(self, domain->device, shared, count, &row[count]);
@@ -245,7 +246,7 @@ static strata_status_t import(strata_facade_t *facade, const strata_domain_t *do
     if (status == STRATA_OK) return STRATA_OK;
     const strata_error_t reason = *strata_last_error();
     sweep(self);
-    strata_lease_drop(&self->leases, lease);
+    strata_lease_release(&self->leases, lease);
     return strata_fail_again(&reason);
 }
 
@@ -294,10 +295,10 @@ static void end_import(strata_imports_t *self, import_t *import) {
     import->view->imports--;
     import->id = 0;
     strata_lease_t *lease = import->lease;
-    strata_nodes_give(&self->nodes, number);
+    strata_nodes_release(&self->nodes, number);
     atomic_fetch_sub(&self->live, 1);
     sweep(self);
-    strata_lease_drop(&self->leases, lease);
+    strata_lease_release(&self->leases, lease);
 }
 
 /* Ends an import. The last import of a block or a view ends only after a wait for the device, which runs

@@ -25,7 +25,7 @@ static bool is_same(const strata_lease_t *a, const strata_lease_t *b) {
     return a->number == b->number && a->file_system == b->file_system && a->device == b->device;
 }
 
-strata_status_t strata_lease_take(strata_lease_t **list, int descriptor, const strata_device_t *device, strata_lease_t **lease) {
+strata_status_t strata_lease_acquire(strata_lease_t **list, int descriptor, const strata_device_t *device, strata_lease_t **lease) {
     struct stat about;
     if (fstat(descriptor, &about) != 0 || !S_ISFIFO(about.st_mode))
         return strata_fail(STRATA_E_FORMAT, 0, "shared memory: descriptor %d, the lease of the message, is not a pipe", descriptor);
@@ -40,7 +40,7 @@ strata_status_t strata_lease_take(strata_lease_t **list, int descriptor, const s
     return STRATA_OK;
 }
 
-void strata_lease_drop(strata_lease_t **list, strata_lease_t *lease) {
+void strata_lease_release(strata_lease_t **list, strata_lease_t *lease) {
     if (--lease->imports > 0) return;
     while (*list != lease) list = &(*list)->next;
     *list = lease->next;
@@ -51,6 +51,6 @@ void strata_lease_drop(strata_lease_t **list, strata_lease_t *lease) {
 void strata_leases_end(strata_lease_t **list) {
     while (*list) {
         (*list)->imports = 1;
-        strata_lease_drop(list, *list);
+        strata_lease_release(list, *list);
     }
 }

@@ -31,7 +31,7 @@ strata_status_t strata_unregister(strata_t handle, const strata_registration_t *
     while ((source = strata_share_next_source(&walk)) != NULL) {
         const strata_handles_t *handles = strata_share_handles(source);
         if (handles &&
-            handles->let_go(source, STRATA_HOLD_REGISTERED, (uintptr_t)registration->ptr, registration->size) == STRATA_OK)
+            handles->unhold(source, STRATA_HOLD_REGISTERED, (uintptr_t)registration->ptr, registration->size) == STRATA_OK)
             return STRATA_OK;
     }
     return strata_fail(STRATA_E_UNKNOWN_POINTER, 0, "strata_unregister: nothing is registered at %s",

@@ -45,9 +45,9 @@ typedef struct strata_lease {
 
 /* Returns the lease of a message, with one more import. Returns E_FORMAT if it is no pipe, E_DEVICE if no
  * descriptor is left, or E_HOST_MEMORY. */
-strata_status_t strata_lease_take(strata_lease_t **list, int descriptor, const strata_device_t *device, strata_lease_t **lease);
+strata_status_t strata_lease_acquire(strata_lease_t **list, int descriptor, const strata_device_t *device, strata_lease_t **lease);
 /* Ends one import of a lease; the last one closes the copy. */
-void strata_lease_drop(strata_lease_t **list, strata_lease_t *lease);
+void strata_lease_release(strata_lease_t **list, strata_lease_t *lease);
 void strata_leases_end(strata_lease_t **list);
 
 /* ---- imports; call these while building ---- */

@@ -95,30 +95,30 @@ strata_status_t strata_share_send(int socket, const strata_shared_t *shared) {
 /* ---- receiving ---- */
 
 /* The descriptors received so far. */
-typedef struct brought {
+typedef struct received {
     int numbers[DESCRIPTORS];
     uint32_t count, too_many;
-} brought_t;
+} received_t;
 
 /* Keeps the expected descriptors of one part of a message, and closes the others immediately. */
-static void take_descriptors(struct msghdr *header, brought_t *brought) {
+static void take_descriptors(struct msghdr *header, received_t *received) {
     for (struct cmsghdr *control = CMSG_FIRSTHDR(header); control; control = CMSG_NXTHDR(header, control)) {
         if (control->cmsg_level != SOL_SOCKET || control->cmsg_type != SCM_RIGHTS) continue;
         size_t count = (control->cmsg_len - CMSG_LEN(0)) / sizeof(int);
         for (size_t i = 0; i < count; i++) {
             int number;
             memcpy(&number, CMSG_DATA(control) + i * sizeof number, sizeof number);
-            if (brought->count < DESCRIPTORS) {
-                brought->numbers[brought->count++] = number;
+            if (received->count < DESCRIPTORS) {
+                received->numbers[received->count++] = number;
             } else {
                 close(number);
-                brought->too_many++;
+                received->too_many++;
             }
         }
     }
 }
 
-static strata_status_t receive_bytes(int socket, void *into, size_t size, brought_t *brought) {
+static strata_status_t receive_bytes(int socket, void *into, size_t size, received_t *received) {
     for (size_t got = 0; got < size;) {
         struct iovec part = {.iov_base = (unsigned char *)into + got, .iov_len = size - got};
         descriptors_t control;
@@ -127,29 +127,29 @@ static strata_status_t receive_bytes(int socket, void *into, size_t size, brough
         ssize_t came = recvmsg(socket, &header, MSG_CMSG_CLOEXEC);
         if (came < 0 && errno == EINTR) continue;
         if (came <= 0) return failed("delivers no data");
-        take_descriptors(&header, brought);
-        if (header.msg_flags & MSG_CTRUNC) brought->too_many++;
+        take_descriptors(&header, received);
+        if (header.msg_flags & MSG_CTRUNC) received->too_many++;
         got += (size_t)came;
     }
     return STRATA_OK;
 }
 
-static strata_status_t receive(int socket, strata_shared_t *shared, brought_t *brought) {
+static strata_status_t receive(int socket, strata_shared_t *shared, received_t *received) {
     head_t head;
-    strata_status_t status = receive_bytes(socket, &head, sizeof head, brought);
+    strata_status_t status = receive_bytes(socket, &head, sizeof head, received);
     if (status != STRATA_OK) return status;
     if (head.magic != MAGIC || head.count == 0 || head.count > STRATA_SHARE_SEGMENTS)
         return strata_fail(STRATA_E_FORMAT, 0, "shared memory: the received data is not a message of strata_share_send()");
-    status = receive_bytes(socket, shared->segments, head.count * sizeof *shared->segments, brought);
+    status = receive_bytes(socket, shared->segments, head.count * sizeof *shared->segments, received);
     if (status != STRATA_OK) return status;
-    if (brought->too_many > 0 || brought->count != head.count + 1)
+    if (received->too_many > 0 || received->count != head.count + 1)
         return strata_fail(STRATA_E_FORMAT, 0,
                            "shared memory: the message has %u segments, but a different number of "
                            "descriptors",
                            head.count);
     memcpy(shared->owner, head.owner, sizeof head.owner);
-    memcpy(shared->descriptors, brought->numbers, head.count * sizeof *shared->descriptors);
-    shared->lease = brought->numbers[head.count];
+    memcpy(shared->descriptors, received->numbers, head.count * sizeof *shared->descriptors);
+    shared->lease = received->numbers[head.count];
     shared->offset = head.offset;
     shared->size = head.size;
     shared->device = head.device;
@@ -160,14 +160,14 @@ static strata_status_t receive(int socket, strata_shared_t *shared, brought_t *b
 strata_status_t strata_share_receive(int socket, strata_shared_t *shared) {
     STRATA_REFUSE_NULL(shared);
     strata_shared_t got = {0};
-    brought_t brought = {.count = 0};
+    received_t received = {.count = 0};
     struct ucred other = {0};
     socklen_t size = sizeof other;
     strata_status_t status = check_socket(socket);
     if (status != STRATA_OK) return status;
-    status = receive(socket, &got, &brought);
+    status = receive(socket, &got, &received);
     if (status != STRATA_OK) {
-        for (uint32_t i = 0; i < brought.count; i++) close(brought.numbers[i]);
+        for (uint32_t i = 0; i < received.count; i++) close(received.numbers[i]);
         return status;
     }
     if (getsockopt(socket, SOL_SOCKET, SO_PEERCRED, &other, &size) == 0) got.sender = (uint64_t)other.pid;

@@ -30,7 +30,7 @@ static annotation_t *room_for(strata_t handle) {
     return room;
 }
 
-void strata_annotation_look(void) {
+void strata_annotation_refresh(void) {
     bool inside = false;
     for (int i = 0; i < STRATA_ANNOTATED_FACADES; i++)
         inside = inside || (annotations[i].operator_name != 0 && strata_facade_is_open(annotations[i].facade));
@@ -50,7 +50,7 @@ strata_status_t strata_annotate(strata_t handle, const char *operator_name) {
         return strata_fail(STRATA_E_LIMIT, 0, "the thread is inside operators of %d facades, the maximum",
                            STRATA_ANNOTATED_FACADES);
     *room = (annotation_t){.facade = handle, .operator_name = number};
-    strata_annotation_look();
+    strata_annotation_refresh();
     /* Hits of an annotated thread are not remembered. */
     if (number != 0) strata_lookup_forget_own(handle);
     return STRATA_OK;

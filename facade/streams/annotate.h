@@ -12,6 +12,6 @@ uint32_t strata_annotation(const strata_facade_t *facade);
 
 /* Updates whether the thread is inside an operator of an open facade. Outside all of them, its calls by
  * handle may take the fast path. */
-void strata_annotation_look(void);
+void strata_annotation_refresh(void);
 
 #endif

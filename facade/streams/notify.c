@@ -32,7 +32,7 @@ void strata_notify_work(strata_t handle, strata_domain_t *domain, strata_stream_
         (void)strata_call_unlock(&call);
     }
     notice.record = NULL;
-    if (!notice.taken) strata_domain_notify(domain, &notice);
+    if (!notice.handled) strata_domain_notify(domain, &notice);
 }
 
 void strata_notify_wait(strata_domain_t *domain, strata_stream_t stream, strata_stream_t other) {

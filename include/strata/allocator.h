@@ -76,9 +76,9 @@ typedef struct strata_functions {
 } strata_functions_t;
 /* Returns the functions of an allocator, the same ones at each call. They may be called until the process ends. After the end of
  * the allocator requests fail, and its blocks are freed as before until the facade is closed. Returns E_STALE, and E_LIMIT above
- * STRATA_FUNCTIONS_MOST different allocators of the process. */
+ * STRATA_FUNCTIONS_MAX different allocators of the process. */
 STRATA_API strata_status_t strata_allocator_functions(strata_allocator_t allocator, strata_functions_t *functions);
-enum { STRATA_FUNCTIONS_MOST = 64 };
+enum { STRATA_FUNCTIONS_MAX = 64 };
 
 /* ---- the place of a block ---- */
 

@@ -125,11 +125,11 @@ struct strata_record {
     uint32_t prev, next; /* a block of a cache: slots of its neighbors in the chunk, or 0 */
     union {
         uint32_t bin_prev; /* FREE: links of the cache's index, this and bin_next */
-        uint32_t held_slot; /* made by strata_record_wrap(): the slot of the record inside; the core's */
+        uint32_t wrapped_slot; /* made by strata_record_wrap(): the slot of the record inside; the core's */
     };
     union {
         uint32_t bin_next;
-        uint32_t held_home; /* and the stack of that slot */
+        uint32_t wrapped_home; /* and the stack of that slot */
         uint32_t user; /* for a cache or source that serves several streams: its own number for the stream that has the block */
         uint32_t own_uses; /* for a cache that records borrows where a layer above also does: its list */
     };
@@ -220,11 +220,11 @@ typedef struct strata_pending {
     uint64_t ready_at; /* when the earliest of them can be finished, on the device's clock; UINT64_MAX if unknown */
 } strata_pending_t;
 
-/* A free of `bytes` bytes waits for a stream. `gone` is true if the stream has been destroyed. */
-typedef void (*strata_wait_fn)(strata_stream_t stream, bool gone, uint64_t bytes, void *context);
+/* A free of `bytes` bytes waits for a stream. `destroyed` is true if the stream has been destroyed. */
+typedef void (*strata_wait_fn)(strata_stream_t stream, bool destroyed, uint64_t bytes, void *context);
 typedef void (*strata_walk_fn)(const strata_record_t *record, void *context);
 /* Reasons that keep a free block from a request, for reports. X(name, bit, meaning) */
-#define STRATA_REACH_MAP(X)                                                                                                        \
+#define STRATA_UNAVAILABLE_MAP(X)                                                                                                  \
     X(STREAM, 0, "it serves only one stream")                                                                                      \
     X(CAPTURED, 1, "it is kept while a stream is being captured")                                                                  \
     X(COUNTED, 2, "freed with a count that no frontier has passed")                                                                \
@@ -232,9 +232,9 @@ typedef void (*strata_walk_fn)(const strata_record_t *record, void *context);
     X(UNSPLIT, 4, "it is too large to be split for the request")
 
 enum {
-#define STRATA_REACH_ENUM(name, bit, meaning) STRATA_REACH_##name = 1u << (bit),
-    STRATA_REACH_MAP(STRATA_REACH_ENUM)
-#undef STRATA_REACH_ENUM
+#define STRATA_UNAVAILABLE_ENUM(name, bit, meaning) STRATA_UNAVAILABLE_##name = 1u << (bit),
+    STRATA_UNAVAILABLE_MAP(STRATA_UNAVAILABLE_ENUM)
+#undef STRATA_UNAVAILABLE_ENUM
 };
 
 typedef struct strata_layer_type {
@@ -246,7 +246,7 @@ typedef struct strata_layer_type {
     uint32_t needs, gives; /* STRATA_TRAIT_* */
     uint32_t passes; /* traits of the layers below that remain true above this one; ~0u is all */
     bool guarded; /* operations run under the lock of the instance's stack */
-    /* The core may skip allocate while strata_layer_wants_allocate() is off. It may skip free for records in which the layer's
+    /* The core may skip allocate while strata_layer_enable_allocate() is off. It may skip free for records in which the layer's
      * attention bit (strata_layer_t.attention) is clear. A skipped operation must do nothing but call the layer below. */
     bool idle;
     size_t state_size; /* bytes of an instance, which begins with strata_layer_t and is zero before create */
@@ -308,14 +308,14 @@ typedef struct strata_layer_type {
     uint64_t (*alignment)(const void *options, strata_place_kind_t place, uint64_t below, uint64_t *wanted);
     /* For a layer that records borrows, but not in record->borrows. Returns true if a live record has one. */
     bool (*is_borrowed)(const strata_layer_t *self, const strata_record_t *record);
-    /* A cache returns STRATA_REACH_*, the reasons that keep a free block from requests of `size` bytes. With STREAM it sets
+    /* A cache returns STRATA_UNAVAILABLE_*, the reasons that keep a free block from requests of `size` bytes. With STREAM it sets
      * *stream to the stream that owns it. If the operation is NULL, only the stack that owns the block matters. */
-    uint32_t (*reach)(strata_layer_t *self, const strata_record_t *block, uint64_t size, strata_stream_t *stream);
+    uint32_t (*unavailable)(strata_layer_t *self, const strata_record_t *block, uint64_t size, strata_stream_t *stream);
     const struct strata_direct *direct; /* in the tree, else NULL: fast path of hit and quick_free (allocation/stack/direct.h) */
     /* A source returns the driver's pool that it serves from, or NULL. Idle memory there has no other user. No lock is held. */
     void *(*driver_pool)(strata_layer_t *self);
     /* A cache serves as in hit, but at this ptr and size. `ref` has no meaning. Returns NULL if the memory is not free. */
-    strata_record_t *(*take_at)(strata_layer_t *self, const strata_block_t *at, size_t requested, const strata_stack_t *stack);
+    strata_record_t *(*hit_at)(strata_layer_t *self, const strata_block_t *at, size_t requested, const strata_stack_t *stack);
     const struct strata_handles *handles; /* for sources in the tree that serve physical handles; NULL elsewhere */
 } strata_layer_type_t;
 
@@ -374,17 +374,17 @@ STRATA_API bool strata_below_gives(const strata_layer_t *self, uint32_t traits);
 
 /* A cache calls this if its own steps found no memory for the request. If no other layer keeps any, only a `retry` searches
  * again. */
-STRATA_API void strata_layer_has_reclaimed(const strata_layer_t *self, const strata_request_t *request);
+STRATA_API void strata_layer_note_reclaimed(const strata_layer_t *self, const strata_request_t *request);
 
 /* ---- locks ---- */
 /* The locks that strata_call_unlock() has opened. */
-typedef struct strata_opened {
+typedef struct strata_unlocked {
     strata_stack_t *held[2];
-} strata_opened_t;
+} strata_unlocked_t;
 
 /* Open all locks of the call, and take the same locks again (not checked). */
-STRATA_API strata_opened_t strata_call_unlock(strata_call_t *call);
-STRATA_API void strata_call_lock(strata_call_t *call, strata_opened_t opened);
+STRATA_API strata_unlocked_t strata_call_unlock(strata_call_t *call);
+STRATA_API void strata_call_lock(strata_call_t *call, strata_unlocked_t opened);
 
 /* ---- records of sources; under the lock of the layer's stack ---- */
 /* Make a live record for a request, of memory that the source has got, and end it. The first returns NULL and sets E_LIMIT, which
@@ -392,7 +392,7 @@ STRATA_API void strata_call_lock(strata_call_t *call, strata_opened_t opened);
 STRATA_API strata_record_t *strata_record_new(strata_layer_t *self, const strata_request_t *request, uint64_t ptr, uint64_t size);
 STRATA_API void strata_record_delete(strata_layer_t *self, strata_record_t *record);
 /* For the destroy of a source: visits every record still in use. Give its memory back, and delete no record. */
-STRATA_API void strata_layer_each_left(strata_layer_t *self, strata_walk_fn record, void *context);
+STRATA_API void strata_layer_each_remaining(strata_layer_t *self, strata_walk_fn record, void *context);
 
 /* ---- decorators that change the address or the size; under the lock of the layer's stack ---- */
 /* Returns the record that goes up in place of `inner`, which came from strata_below_allocate() for this request. It has `size`
@@ -402,7 +402,7 @@ STRATA_API void strata_layer_each_left(strata_layer_t *self, strata_walk_fn reco
 STRATA_API strata_record_t *strata_record_wrap(strata_layer_t *self, const strata_request_t *request, strata_record_t *inner,
                                                uint64_t ptr, uint64_t size);
 /* Returns the record inside one that strata_record_wrap() made. Only the layer that made it may call this (not checked). */
-STRATA_API strata_record_t *strata_record_held(const strata_record_t *record);
+STRATA_API strata_record_t *strata_record_wrapped(const strata_record_t *record);
 /* Ends such a record and returns the record inside. Pass that one to strata_below_free(), in the layer's free or later if the
  * layer keeps it for a while. A layer that wraps only some requests recognizes its own records in free by record->route == 0 (not
  * checked). */
@@ -412,7 +412,7 @@ STRATA_API bool strata_record_borrowed_below(const strata_record_t *record);
 
 /* ---- `idle` layers; under the lock of the layer's stack ---- */
 /* Turns the calls of allocate on or off. Free is called for records in which the layer sets its bit of `attention`. */
-STRATA_API void strata_layer_wants_allocate(strata_layer_t *self, bool wants);
+STRATA_API void strata_layer_enable_allocate(strata_layer_t *self, bool enabled);
 
 /* ---- caches: chunks split into blocks, for one stream; under the lock of the layer's stack ---- */
 /* A cache gets chunks from the layer below and serves blocks of them. The part that every such cache shares is here. On a miss
@@ -464,8 +464,8 @@ STRATA_API void strata_chunked_walk(strata_layer_t *self, strata_walk_fn block, 
 STRATA_API const strata_record_t *strata_chunked_find(strata_layer_t *self, uint64_t address);
 STRATA_API const strata_record_t *strata_chunked_chunk_of(strata_layer_t *self, const strata_record_t *block);
 STRATA_API uint64_t strata_chunked_idle_bytes(strata_layer_t *self);
-STRATA_API strata_record_t *strata_chunked_take_at(strata_layer_t *self, const strata_block_t *at, size_t requested,
-                                                   const strata_stack_t *stack);
+STRATA_API strata_record_t *strata_chunked_hit_at(strata_layer_t *self, const strata_block_t *at, size_t requested,
+                                                  const strata_stack_t *stack);
 STRATA_API strata_status_t strata_chunked_validate(strata_layer_t *self);
 /* Sets all of them, in the initializer of a type with a state that begins with strata_chunked_t. */
 #define STRATA_CHUNKED_OPERATIONS                                                                                                  \
@@ -474,7 +474,7 @@ STRATA_API strata_status_t strata_chunked_validate(strata_layer_t *self);
     .destroy = strata_chunked_destroy, .allocate = strata_chunked_allocate, .free = strata_chunked_free,                           \
     .hit = strata_chunked_hit, .quick_free = strata_chunked_quick_free, .release = strata_chunked_release,                         \
     .trim = strata_chunked_trim, .walk = strata_chunked_walk, .find = strata_chunked_find, .chunk_of = strata_chunked_chunk_of,    \
-    .idle_bytes = strata_chunked_idle_bytes, .validate = strata_chunked_validate, .take_at = strata_chunked_take_at
+    .idle_bytes = strata_chunked_idle_bytes, .validate = strata_chunked_validate, .hit_at = strata_chunked_hit_at
 
 /* ---- caches that keep their chunks themselves; under the lock of the layer's stack ---- */
 /* Makes a free block of the chunk that the cache calls `chunk`, any number but 0. Its links are 0. strata_record_delete() ends
@@ -504,9 +504,9 @@ STRATA_API strata_place_t strata_layer_place(const strata_layer_t *self);
  * as reserved. Returns E_NO_MEMORY if it would exceed the place's limit. The outcome of the request keeps a refusal for the
  * report, so a source that allocates for itself passes an empty request. If the device refuses to take memory back, that memory
  * still counts and remains the layer's. It must not be served again. */
-STRATA_API strata_status_t strata_layer_get_memory(strata_layer_t *self, const strata_request_t *request, size_t size,
-                                                   size_t alignment, uint64_t *address);
-STRATA_API strata_status_t strata_layer_give_memory(strata_layer_t *self, uint64_t address, size_t size);
+STRATA_API strata_status_t strata_layer_allocate_memory(strata_layer_t *self, const strata_request_t *request, size_t size,
+                                                        size_t alignment, uint64_t *address);
+STRATA_API strata_status_t strata_layer_free_memory(strata_layer_t *self, uint64_t address, size_t size);
 
 /* ---- sources of memory that others made ---- */
 /* Called once with the adopted memory, when its last holder has freed it and no stream uses it any more, or when the layer ends.
@@ -551,9 +551,9 @@ STRATA_API void *strata_layer_host_view(strata_layer_t *self, uint64_t address, 
 
 typedef void *strata_event_t;
 /* Takes an event from the place's pool. The layer owns it until it gives it back. */
-STRATA_API strata_status_t strata_layer_take_event(strata_layer_t *self, strata_event_t *event);
+STRATA_API strata_status_t strata_layer_acquire_event(strata_layer_t *self, strata_event_t *event);
 /* Gives it back. Quick, like the functions that follow. */
-STRATA_API void strata_layer_give_event(strata_layer_t *self, strata_event_t event);
+STRATA_API void strata_layer_release_event(strata_layer_t *self, strata_event_t event);
 /* Makes the event cover all work submitted to the stream so far. Returns E_UNSUPPORTED for a default stream in a pinned or host
  * place while several devices are open, since each has one of that name. */
 STRATA_API strata_status_t strata_layer_record_event(strata_layer_t *self, strata_event_t event, strata_stream_t stream);

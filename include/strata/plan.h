@@ -70,7 +70,7 @@ typedef struct strata_plan_options {
     uint64_t time_ns; /* time for improvements; 0 means one second. A plan is always returned */
     uint64_t capacity; /* bytes: a plan with at most this peak is good enough; 0 is none. It is not a limit (see `peak`) */
     strata_plan_pools_t pools; /* tree */
-    bool mended; /* reuse and tree: without the known gaps of their peers (docs/planning.md) */
+    bool close_gaps; /* reuse and tree: without the known gaps of their peers (docs/planning.md) */
 } strata_plan_options_t;
 
 typedef struct strata_plan_result {

@@ -356,7 +356,7 @@ STRATA_API strata_status_t strata_set_limit(strata_t facade, strata_place_t plac
     X(chunks, "count", gauge, "current chunks")                                                                                    \
     X(borrows, "count", counter, "recorded record_stream calls")                                                                   \
     X(deferred_frees, "count", counter, "frees that had to wait for another stream")                                               \
-    X(ladders, "count", counter, "requests that ran out of memory and ran the reclaim ladder")                                     \
+    X(recoveries, "count", counter, "requests that ran out of memory and ran recovery")                                  \
     X(out_of_memory, "count", counter, "requests that finally failed for lack of memory")                                          \
     X(host_waits, "count", counter, "frees that waited on the host because no layer handles borrows")                              \
     X(quarantined_bytes, "bytes", gauge, "blocks given up because the device failed while they were freed")                        \
@@ -373,7 +373,7 @@ typedef struct strata_statistics {
 #undef STRATA_STATISTICS_FIELD
 } strata_statistics_t;
 /* Statistics of a place. strata_statistics() has those of one stream's stack outside pools, or zeros if there is none. If every
- * thread has its own stack, it is the calling thread's. The fields ladders, out_of_memory and paused_bytes are not counted by
+ * thread has its own stack, it is the calling thread's. The fields recoveries, out_of_memory and paused_bytes are not counted by
  * stream, and a stream's reserved_bytes include its paused bytes. The function strata_statistics_all() sums all stacks, including
  * those of forgotten streams and of pools. It is exact when no other thread is inside a call. But the peaks of live bytes may be 1
  * part in 128 too low with several streams, and are upper bounds with more than 64. */

@@ -62,11 +62,11 @@ static void allocate(int i, strata_stream_t stream, size_t size) {
     refs[i] = block.ref;
 }
 
-static void take_chunks(void) {
+static void allocate_chunks(void) {
     for (int i = 0; i < number; i++) allocate(i, NULL, CHUNK);
 }
 
-static void give_chunks(void) {
+static void free_chunks(void) {
     for (int i = 0; i < number; i++) must(strata_free(facade, refs[i]));
 }
 
@@ -80,21 +80,21 @@ static void use_streams(void) {
 }
 
 /* Opens stacks with idle chunks, or with all memory in use. */
-static void have_chunks(void) {
+static void setup_chunks(void) {
     open_facade();
-    take_chunks();
+    allocate_chunks();
 }
-static void have_idle_chunks(void) {
-    have_chunks();
-    give_chunks();
+static void setup_idle_chunks(void) {
+    setup_chunks();
+    free_chunks();
 }
-static void have_streams(void) {
+static void setup_streams(void) {
     make_streams();
     use_streams();
 }
-static void have_idle_streams(void) {
-    have_streams();
-    give_chunks();
+static void setup_idle_streams(void) {
+    setup_streams();
+    free_chunks();
 }
 
 /* ---- the steps ---- */
@@ -135,13 +135,13 @@ static void remove_pools(void) {
     for (int i = 0; i < number; i++) must(strata_graph_pool_remove(facade, gpu, pools[i]));
 }
 
-static void have_pools(void) {
+static void setup_pools(void) {
     make_streams();
     use_pools();
 }
-static void have_idle_pools(void) {
-    have_pools();
-    give_chunks();
+static void setup_idle_pools(void) {
+    setup_pools();
+    free_chunks();
 }
 
 /* ---- output ---- */
@@ -150,23 +150,23 @@ static const struct step {
     const char *name, *of;
     void (*prepare)(void), (*measured)(void);
 } steps[] = {
-    {"growth", "chunks", open_facade, take_chunks},
-    {"snapshot", "chunks", have_chunks, take_snapshot},
-    {"out-of-memory", "chunks", have_chunks, fail_to_allocate},
-    {"out-of-memory-idle", "chunks", have_idle_chunks, fail_to_allocate},
-    {"release", "chunks", have_idle_chunks, release_all},
-    {"close", "chunks", have_chunks, close_facade},
+    {"growth", "chunks", open_facade, allocate_chunks},
+    {"snapshot", "chunks", setup_chunks, take_snapshot},
+    {"out-of-memory", "chunks", setup_chunks, fail_to_allocate},
+    {"out-of-memory-idle", "chunks", setup_idle_chunks, fail_to_allocate},
+    {"release", "chunks", setup_idle_chunks, release_all},
+    {"close", "chunks", setup_chunks, close_facade},
     {"stream-open", "streams", make_streams, use_streams},
-    {"stream-snapshot", "streams", have_streams, take_snapshot},
-    {"stream-out-of-memory", "streams", have_idle_streams, fail_to_allocate},
-    {"stream-release", "streams", have_idle_streams, release_all},
-    {"stream-close", "streams", have_streams, close_facade},
+    {"stream-snapshot", "streams", setup_streams, take_snapshot},
+    {"stream-out-of-memory", "streams", setup_idle_streams, fail_to_allocate},
+    {"stream-release", "streams", setup_idle_streams, release_all},
+    {"stream-close", "streams", setup_streams, close_facade},
     {"pool-open", "pools", make_streams, use_pools},
-    {"pool-snapshot", "pools", have_pools, take_snapshot},
-    {"pool-out-of-memory", "pools", have_idle_pools, fail_to_allocate},
-    {"pool-release", "pools", have_idle_pools, release_all},
-    {"pool-remove", "pools", have_idle_pools, remove_pools},
-    {"pool-close", "pools", have_pools, close_facade},
+    {"pool-snapshot", "pools", setup_pools, take_snapshot},
+    {"pool-out-of-memory", "pools", setup_idle_pools, fail_to_allocate},
+    {"pool-release", "pools", setup_idle_pools, release_all},
+    {"pool-remove", "pools", setup_idle_pools, remove_pools},
+    {"pool-close", "pools", setup_pools, close_facade},
 };
 enum { STEPS = sizeof steps / sizeof *steps };
 

@@ -30,7 +30,7 @@
 enum { RUNS = 9, THREAD_RUNS = 5, THREADS = 16, HELD_BLOCKS = 100000 };
 static int hot_pairs = 2000000, borrowed_pairs = 400000, live_pairs = 400000, thread_pairs = 1500000;
 
-static void be_quick(void) {
+static void reduce_counts(void) {
     hot_pairs /= 100;
     borrowed_pairs /= 100;
     live_pairs /= 100;
@@ -434,7 +434,7 @@ int main(int argc, char **argv) {
         return 2;
     }
     figures_t figures = {0};
-    if (quick) be_quick();
+    if (quick) reduce_counts();
     turnover_init(&turnover);
     measure_one_thread(&figures);
     measure_threads(&figures);

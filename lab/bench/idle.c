@@ -22,7 +22,7 @@ enum { WEIGHTS = 24, LIVE = 96, REQUESTS = 3000, FEW = 300, BURSTS = 6, STEPS = 
 typedef struct burst {
     double idle_mib[STEPS]; /* reserved at each quarter of the pause before the burst */
     double warm_mib; /* reserved at its end */
-    double p99_us, most_us; /* of the times of its requests */
+    double p99_us, max_us; /* of the times of its requests */
     uint64_t calling; /* its requests that called the device */
 } burst_t;
 
@@ -52,7 +52,7 @@ static void close_server(server_t *server) {
     strata_sim_drop(server->world);
 }
 
-static void let_pass(server_t *server, uint64_t ns) {
+static void advance_time(server_t *server, uint64_t ns) {
     uint64_t until = strata_sim_now(server->world) + ns, due;
     while ((due = strata_facade_check_idle(server->facade)) <= until) strata_sim_advance_to(server->world, due);
     strata_sim_advance_to(server->world, until);
@@ -93,7 +93,7 @@ static void run_burst(server_t *server, size_t requests, burst_t *burst) {
     for (size_t i = 0; i < LIVE; i++) must(strata_free(server->facade, live[i].ref));
     qsort(took, requests, sizeof *took, by_value);
     burst->p99_us = (double)took[requests * 99 / 100 - 1] / 1000;
-    burst->most_us = (double)took[requests - 1] / 1000;
+    burst->max_us = (double)took[requests - 1] / 1000;
 }
 
 static void run_server(const char *preset, bool idle, burst_t bursts[BURSTS]) {
@@ -105,7 +105,7 @@ static void run_server(const char *preset, bool idle, burst_t bursts[BURSTS]) {
     }
     for (int b = 0; b < BURSTS; b++) {
         for (int step = 0; step < STEPS; step++) {
-            let_pass(&server, 3 * SECOND / STEPS);
+            advance_time(&server, 3 * SECOND / STEPS);
             bursts[b].idle_mib[step] = reserved_mib(&server);
         }
         run_burst(&server, b == 2 ? FEW : REQUESTS, &bursts[b]);
@@ -119,7 +119,7 @@ static void print_table(const char *label, const burst_t *bursts) {
     for (int b = 0; b < BURSTS; b++) {
         const burst_t *at = &bursts[b];
         printf("  %5d   %16.0f %8.0f %8.0f %8.0f %25.0f %6.1f us %6.1f us %8llu\n", b + 1, at->idle_mib[0], at->idle_mib[1],
-               at->idle_mib[2], at->idle_mib[3], at->warm_mib, at->p99_us, at->most_us, (unsigned long long)at->calling);
+               at->idle_mib[2], at->idle_mib[3], at->warm_mib, at->p99_us, at->max_us, (unsigned long long)at->calling);
     }
 }
 
@@ -127,7 +127,7 @@ static void print_json(const char *label, const burst_t *bursts, bool last) {
     printf("\"%s\": [", label);
     for (int b = 0; b < BURSTS; b++)
         printf("%s{\"idle_mib\": %.0f, \"warm_mib\": %.0f, \"p99_us\": %.1f, \"most_us\": %.1f, \"calling\": %llu}", b ? ", " : "",
-               bursts[b].idle_mib[STEPS - 1], bursts[b].warm_mib, bursts[b].p99_us, bursts[b].most_us,
+               bursts[b].idle_mib[STEPS - 1], bursts[b].warm_mib, bursts[b].p99_us, bursts[b].max_us,
                (unsigned long long)bursts[b].calling);
     printf("]%s", last ? "" : ", ");
 }

@@ -128,7 +128,7 @@ static void measure(double medians[ROWS]) {
     }
 }
 
-static int tell(bool json) {
+static int print_rows(bool json) {
     double medians[ROWS];
     measure(medians);
     for (int row = 0; row < ROWS; row++) {
@@ -155,8 +155,8 @@ static int run_alone(const char *name, const char *count) {
 }
 
 int main(int argc, char **argv) {
-    if (argc == 1) return tell(false);
-    if (argc == 2 && strcmp(argv[1], "--json") == 0) return tell(true);
+    if (argc == 1) return print_rows(false);
+    if (argc == 2 && strcmp(argv[1], "--json") == 0) return print_rows(true);
     if (argc == 3) return run_alone(argv[1], argv[2]);
     if (argc != 2 || strcmp(argv[1], "--rows") != 0) {
         fprintf(stderr, "usage: layer_cost [--json | --rows | ROW PAIRS | FILE PAIRS]\n");

@@ -118,7 +118,7 @@ static double measure(blocks_t *blocks, int pairs) {
     return (double)(strata_real_now() - began) / pairs;
 }
 
-static double part_of(double *runs, int count, int part) {
+static double quantile(double *runs, int count, int part) {
     qsort(runs, (size_t)count, sizeof *runs, by_value);
     return runs[count / part];
 }
@@ -138,7 +138,7 @@ static void compare(int live, figures_t figures[CANDIDATES]) {
     for (int i = 0; i < CANDIDATES; i++) {
         candidates[i].turn_over(&candidates[i], 2 * PAIRS);
         for (int turn = 0; turn < TURNS; turn++) turns[i][turn] = measure(&candidates[i], TURN_PAIRS);
-        figures[i] = (figures_t){.median = part_of(runs[i], RUNS, 2), .quick = part_of(turns[i], TURNS, 4)};
+        figures[i] = (figures_t){.median = quantile(runs[i], RUNS, 2), .quick = quantile(turns[i], TURNS, 4)};
         empty(&candidates[i]);
     }
 }
@@ -173,7 +173,7 @@ static bool read_arguments(int argc, char **argv, arguments_t *arguments) {
     return !arguments->live == !arguments->pairs;
 }
 
-static void tell(const arguments_t *arguments, int live, const figures_t *figures, const char *what) {
+static void print_figures(const arguments_t *arguments, int live, const figures_t *figures, const char *what) {
     if (arguments->json)
         printf(",\"%s_%d_ns\":%.1f,\"%s_%d_quick_ns\":%.1f", what, live, figures->median, what, live, figures->quick);
     else printf("%s %-8d %10.1f (%.1f)\n", what, live, figures->median, figures->quick);
@@ -196,8 +196,8 @@ int main(int argc, char **argv) {
     for (size_t i = 0; i < sizeof lives / sizeof *lives; i++) {
         figures_t told[CANDIDATES];
         compare(lives[i], told);
-        tell(&arguments, lives[i], &told[SERVED], "live");
-        tell(&arguments, lives[i], &told[BARE], "bare");
+        print_figures(&arguments, lives[i], &told[SERVED], "live");
+        print_figures(&arguments, lives[i], &told[BARE], "bare");
     }
     printf(arguments.json ? "}\n" : "");
     return 0;

@@ -60,7 +60,7 @@ static strata_candidate_t candidates[CANDIDATES];
 
 static double since(uint64_t began) { return (double)(strata_real_now() - began) / 1e9; }
 
-static double take_read(const char *path) {
+static double time_read(const char *path) {
     strata_trace_t *trace;
     uint64_t began = strata_real_now();
     must(strata_trace_load(path, &trace));
@@ -69,7 +69,7 @@ static double take_read(const char *path) {
     return seconds;
 }
 
-static double take_all(const char *path) {
+static double time_all(const char *path) {
     strata_trace_feed_t *feed;
     strata_trace_t *trace;
     static strata_run_result_t result;
@@ -83,7 +83,7 @@ static double take_all(const char *path) {
 }
 
 /* Measures only zlib. */
-static double take_inflate(const char *path) {
+static double time_inflate(const char *path) {
     static char bytes[1 << 16];
     uint64_t began = strata_real_now();
     gzFile file = gzopen(path, "rb");
@@ -105,17 +105,17 @@ static double compare_with(const char *path, uint32_t threads) {
     return seconds;
 }
 
-static double take_one_thread(const char *path) { return compare_with(path, 1); }
-static double take_threads(const char *path) { return compare_with(path, CANDIDATES); }
+static double time_one_thread(const char *path) { return compare_with(path, 1); }
+static double time_threads(const char *path) { return compare_with(path, CANDIDATES); }
 
 static int by_value(const void *a, const void *b) {
     double x = *(const double *)a, y = *(const double *)b;
     return (x > y) - (x < y);
 }
 
-static double median_of(double (*take)(const char *path), const char *path) {
+static double median_of(double (*measure)(const char *path), const char *path) {
     double runs[RUNS];
-    for (int i = 0; i < RUNS; i++) runs[i] = take(path);
+    for (int i = 0; i < RUNS; i++) runs[i] = measure(path);
     qsort(runs, RUNS, sizeof *runs, by_value);
     return runs[RUNS / 2];
 }
@@ -178,14 +178,14 @@ int main(int argc, char **argv) {
     prepare((uint64_t)rows);
     double millions = (double)rows / 1e6;
     const figure_t figures[] = {
-        {"million_events_s", "read and replayed per second, CSV of one stream", millions / median_of(take_all, one)},
-        {"four_streams_million_s", "the same of four streams", millions / median_of(take_all, four)},
-        {"gzip_million_s", "the same of one stream with gzip", millions / median_of(take_all, packed)},
-        {"read_million_s", "read per second, CSV of one stream", millions / median_of(take_read, one)},
-        {"gzip_read_million_s", "read per second, with gzip", millions / median_of(take_read, packed)},
-        {"inflate_million_s", "decompressed per second by zlib alone", millions / median_of(take_inflate, packed)},
+        {"million_events_s", "read and replayed per second, CSV of one stream", millions / median_of(time_all, one)},
+        {"four_streams_million_s", "the same of four streams", millions / median_of(time_all, four)},
+        {"gzip_million_s", "the same of one stream with gzip", millions / median_of(time_all, packed)},
+        {"read_million_s", "read per second, CSV of one stream", millions / median_of(time_read, one)},
+        {"gzip_read_million_s", "read per second, with gzip", millions / median_of(time_read, packed)},
+        {"inflate_million_s", "decompressed per second by zlib alone", millions / median_of(time_inflate, packed)},
         {"four_at_once_ratio", "four strategies one after another, compared with four at once",
-         median_of(take_one_thread, one) / median_of(take_threads, one)},
+         median_of(time_one_thread, one) / median_of(time_threads, one)},
     };
     print(figures, sizeof figures / sizeof *figures, json);
     clean_up();

@@ -13,7 +13,7 @@ static void zero_size(const subject_t *subject) {
     rig_t rig;
     subject_open(subject, 0, &rig);
     strata_stream_t streams[2] = {NULL, rig_stream(&rig)};
-    uint64_t asked = subject_asked(subject, &rig);
+    uint64_t asked = subject_requests(subject, &rig);
     for (int i = 0; i < 2; i++) {
         strata_block_t a = rig_allocate(&rig, streams[i], 0), b = rig_allocate(&rig, streams[i], 0);
         EXPECT_TRUE(a.ptr == NULL && b.ptr == NULL && a.size == 0);
@@ -22,7 +22,7 @@ static void zero_size(const subject_t *subject) {
         EXPECT_STATUS(STRATA_E_STALE, strata_free(rig.s, a.ref));
         EXPECT_OK(strata_free(rig.s, b.ref));
     }
-    EXPECT_EQ(subject_asked(subject, &rig), asked);
+    EXPECT_EQ(subject_requests(subject, &rig), asked);
     rig_close(&rig);
 }
 
@@ -69,7 +69,7 @@ static void larger_alignments_are_served_or_refused(const subject_t *subject) {
         strata_block_t before = rig_allocate(&rig, NULL, 700), b = {.ref = 3};
         strata_status_t status = strata_allocate_with(rig.s, rig.gpu, NULL, &options, &b);
         /* A layer may need a larger piece to find such an address. */
-        if (status == STRATA_E_NO_MEMORY) conform_refused(&rig, options.size + alignment, status);
+        if (status == STRATA_E_NO_MEMORY) conform_judge_refusal(&rig, options.size + alignment, status);
         bool refused = alignment > 256 && alignment > served;
         if (status != (refused ? STRATA_E_UNSUPPORTED : STRATA_OK))
             FAIL_TEST("an alignment of %zu returned %s, although the layers declare up to %" PRIu64 ": %s", alignment,
@@ -110,7 +110,7 @@ static void step(rig_t *rig, live_t *live, const strata_stream_t *streams) {
         strata_block_t b;
         strata_status_t status = strata_allocate(rig->s, rig->gpu, streams[dice % 2], size, &b);
         live->refused += status == STRATA_E_NO_MEMORY;
-        if (status == STRATA_E_NO_MEMORY) conform_refused(rig, size, status);
+        if (status == STRATA_E_NO_MEMORY) conform_judge_refusal(rig, size, status);
         if (status == STRATA_E_NO_MEMORY) return;
         if (status != STRATA_OK) rig_expect_served(rig, size, status);
         if (status != STRATA_OK) return;
@@ -157,7 +157,7 @@ static void random_program(const subject_t *subject) {
     live_t live = {.random = conform_random(3)};
     for (int i = 0; i < 2000 && !strata_test_has_failed(); i++) {
         step(&rig, &live, streams);
-        rig_pass(&rig, 5000);
+        rig_advance(&rig, 5000);
         if (i % 50 == 0) EXPECT_OK(strata_validate(rig.s));
         if (i % 50 == 25) check_sums(&rig, &live);
         if (!subject->may_refuse) EXPECT_EQ(live.refused, 0); /* there is memory for all of it */
@@ -197,8 +197,8 @@ static void thousands_of_blocks_come_and_go(const subject_t *subject) {
 }
 
 /* Returns true if a decorator requests more than it was asked for. The place has these bytes reserved, but no stack has. */
-static bool asks_for_more(const subject_t *subject) {
-    if (subject->asks_for_more) return true;
+static bool requests_more(const subject_t *subject) {
+    if (subject->requests_more) return true;
     for (int i = 0; i < SUBJECT_LAYERS && subject->layers[i]; i++) {
         const strata_layer_type_t *type = subject->layers[i];
         if (type->role == STRATA_DECORATOR && !(type->passes & STRATA_TRAIT_EXACT_SIZE)) return true;
@@ -235,7 +235,7 @@ static void statistics_are_sums(const subject_t *subject) {
     EXPECT_EQ(of[0].requested_bytes + of[1].requested_bytes, all.requested_bytes);
     EXPECT_EQ(of[0].allocated_bytes + of[1].allocated_bytes, all.allocated_bytes);
     EXPECT_LE(reserved, all.reserved_bytes);
-    if (!asks_for_more(subject)) EXPECT_EQ(reserved + reserved_for_all(&rig), all.reserved_bytes);
+    if (!requests_more(subject)) EXPECT_EQ(reserved + reserved_for_all(&rig), all.reserved_bytes);
     EXPECT_OK(strata_free(rig.s, a.ref));
     EXPECT_OK(strata_free(rig.s, b.ref));
     rig_close(&rig);
@@ -250,7 +250,7 @@ static void release_returns_everything(const subject_t *subject) {
     live_t live = {.random = conform_random(11)};
     for (int i = 0; i < 300; i++) step(&rig, &live, streams);
     free_all(&rig, &live);
-    rig_pass(&rig, 100 * LONG);
+    rig_advance(&rig, 100 * LONG);
     uint64_t released = 0;
     strata_sim_figures_t figures;
     strata_sim_figures(rig.devices[0], &figures);
@@ -332,7 +332,7 @@ static void out_of_memory_leaves_everything_as_it_was(const subject_t *subject) 
     strata_block_t blocks[64], none = {.ref = 3};
     uint32_t count = 0;
     while (count < 64 && strata_allocate(rig.s, rig.gpu, NULL, 10 * MIB, &blocks[count]) == STRATA_OK) count++;
-    if (count < 2) conform_refused(&rig, 10 * MIB, STRATA_E_NO_MEMORY);
+    if (count < 2) conform_judge_refusal(&rig, 10 * MIB, STRATA_E_NO_MEMORY);
     EXPECT_GE(count, 2);
     EXPECT_LE(count, 6);
     strata_statistics_t before = rig_figures(&rig);
@@ -356,15 +356,15 @@ static void no_grow_asks_for_nothing(const subject_t *subject) {
     subject_open(subject, 0, &rig);
     strata_block_t kept = rig_allocate(&rig, NULL, 4096), b;
     EXPECT_OK(strata_free(rig.s, kept.ref));
-    uint64_t asked = subject_asked(subject, &rig);
+    uint64_t asked = subject_requests(subject, &rig);
     strata_allocate_options_t options = {.struct_size = sizeof options, .size = 4096, .flags = STRATA_NO_GROW};
     strata_status_t status = strata_allocate_with(rig.s, rig.gpu, NULL, &options, &b);
     EXPECT_TRUE(status == STRATA_OK || status == STRATA_E_NO_MEMORY);
     if (status == STRATA_OK) EXPECT_OK(strata_free(rig.s, b.ref));
     options.size = 100ull << 30; /* more than the device has, so no cache can hold it */
     EXPECT_STATUS(STRATA_E_NO_MEMORY, strata_allocate_with(rig.s, rig.gpu, NULL, &options, &b));
-    EXPECT_EQ(subject_asked(subject, &rig), asked);
-    EXPECT_EQ(rig_figures(&rig).ladders, 0);
+    EXPECT_EQ(subject_requests(subject, &rig), asked);
+    EXPECT_EQ(rig_figures(&rig).recoveries, 0);
     rig_close(&rig);
 }
 
@@ -375,7 +375,7 @@ static void no_retry_climbs_no_ladder(const subject_t *subject) {
     uint64_t now = strata_sim_now(rig.world);
     strata_allocate_options_t options = {.struct_size = sizeof options, .size = 65 * MIB, .flags = STRATA_NO_RETRY};
     EXPECT_STATUS(STRATA_E_NO_MEMORY, strata_allocate_with(rig.s, rig.gpu, NULL, &options, &b));
-    EXPECT_EQ(rig_figures(&rig).ladders, 0);
+    EXPECT_EQ(rig_figures(&rig).recoveries, 0);
     EXPECT_LT(strata_sim_now(rig.world) - now, 10 * LONG);
     rig_close(&rig);
 }
@@ -386,7 +386,7 @@ static uint64_t run_failing(const subject_t *subject, uint64_t k, bool onward, s
     subject_open(subject, 0, &rig);
     strata_stream_t streams[2] = {rig_stream(&rig), rig_stream(&rig)};
     live_t live = {.random = conform_random(23)};
-    uint64_t asked = subject_asked(subject, &rig);
+    uint64_t asked = subject_requests(subject, &rig);
     subject_fail(subject, &rig, k, onward, status);
     for (uint32_t i = 0; i < 60; i++) {
         size_t size = (i % 7 + 1) * MIB;
@@ -408,7 +408,7 @@ static uint64_t run_failing(const subject_t *subject, uint64_t k, bool onward, s
         if (i % 20 == 19) EXPECT_OK(strata_release(rig.s, rig.gpu, NULL));
         EXPECT_OK(strata_validate(rig.s));
     }
-    asked = subject_asked(subject, &rig) - asked;
+    asked = subject_requests(subject, &rig) - asked;
     subject_fail(subject, &rig, 0, false, status);
     check_sums(&rig, &live);
     strata_block_t b = rig_allocate(&rig, streams[0], 9 * MIB);

@@ -118,7 +118,7 @@ extern const check_t checks[];
 
 /* Returns the reason if a stack of these layers does not offer what a check needs. Returns NULL if the check
  * applies. `layers` ends with NULL. */
-const char *check_unfit(int check, const strata_layer_type_t *const *layers);
+const char *check_unsupported(int check, const strata_layer_type_t *const *layers);
 /* Prints all checks as a Markdown page. */
 void checks_print(FILE *out);
 

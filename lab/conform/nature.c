@@ -6,7 +6,7 @@
 #include "lab/conform/rig/source.h"
 #include "lab/conform/stacks.h"
 
-void (*conform_unfit)(const char *reason);
+void (*conform_skip)(const char *reason);
 uint64_t conform_seed;
 
 uint64_t conform_random(uint64_t number) { return number + conform_seed * 0x9e3779b97f4a7c15ull; }
@@ -25,19 +25,19 @@ static bool is_one_of(int check, const int *list, size_t count) {
 }
 
 static const char *cache_lacks(int check, const strata_layer_type_t *cache) {
-    static const int giving_back[] = {CHECK_release_returns_everything, CHECK_thousands_of_blocks_come_and_go,
-                                      CHECK_trim_keeps_what_is_asked, CHECK_out_of_memory_leaves_everything_as_it_was,
-                                      CHECK_what_threads_freed_is_one_piece_again};
-    static const int showing[] = {CHECK_a_snapshot_shows_what_is_live, CHECK_addresses_inside_find_their_block,
-                                  CHECK_neighbours_and_victims_hold};
-    if (!cache->release && is_one_of(check, giving_back, sizeof giving_back / sizeof *giving_back))
+    static const int needing_release[] = {CHECK_release_returns_everything, CHECK_thousands_of_blocks_come_and_go,
+                                          CHECK_trim_keeps_what_is_asked, CHECK_out_of_memory_leaves_everything_as_it_was,
+                                          CHECK_what_threads_freed_is_one_piece_again};
+    static const int needing_walk[] = {CHECK_a_snapshot_shows_what_is_live, CHECK_addresses_inside_find_their_block,
+                                       CHECK_neighbours_and_victims_hold};
+    if (!cache->release && is_one_of(check, needing_release, sizeof needing_release / sizeof *needing_release))
         return "a cache of the stack has no release, so it keeps its memory";
-    if (!cache->walk && is_one_of(check, showing, sizeof showing / sizeof *showing))
+    if (!cache->walk && is_one_of(check, needing_walk, sizeof needing_walk / sizeof *needing_walk))
         return "a cache of the stack has no walk, so it shows no blocks";
     return NULL;
 }
 
-const char *check_unfit(int check, const strata_layer_type_t *const *layers) {
+const char *check_unsupported(int check, const strata_layer_type_t *const *layers) {
     const char *why = NULL;
     for (size_t i = 0; layers[i] && !why; i++)
         if (layers[i]->role == STRATA_CACHE) why = cache_lacks(check, layers[i]);
@@ -63,17 +63,17 @@ bool stack_is_for(const drawn_stack_t *stack, int check) {
     static const int of_the_device[] = {CHECK_release_returns_everything, CHECK_out_of_memory_leaves_everything_as_it_was,
                                         CHECK_no_retry_climbs_no_ladder, CHECK_the_bottom_is_out_of_memory_at_every_call,
                                         CHECK_the_bottom_refuses_every_call};
-    if (stack->subject.elsewhere && is_one_of(check, of_the_device, sizeof of_the_device / sizeof *of_the_device)) return false;
+    if (stack->subject.other_memory && is_one_of(check, of_the_device, sizeof of_the_device / sizeof *of_the_device)) return false;
     return !stack->subject.may_refuse || stack_is_for_all(check);
 }
 
 /* ---- requests that a stack refuses however much memory there is ---- */
 
-void conform_refused(const rig_t *rig, size_t size, strata_status_t status) {
+void conform_judge_refusal(const rig_t *rig, size_t size, strata_status_t status) {
     char reason[1024];
     rig_t fresh;
     strata_block_t block;
-    if (!conform_unfit || !rig->subject || (status != STRATA_E_NO_MEMORY && status != STRATA_E_UNSUPPORTED)) return;
+    if (!conform_skip || !rig->subject || (status != STRATA_E_NO_MEMORY && status != STRATA_E_UNSUPPORTED)) return;
     const strata_error_t refusal = *strata_last_error();
     test_source_fail(0, false, STRATA_OK);
     subject_open(rig->subject, rig->capacity, &fresh);
@@ -82,7 +82,7 @@ void conform_refused(const rig_t *rig, size_t size, strata_status_t status) {
              (int)strcspn(strata_last_error()->text, "\n"), strata_last_error()->text);
     rig_close_by_force(&fresh);
     (void)strata_fail_again(&refusal);
-    if (again == status) conform_unfit(reason);
+    if (again == status) conform_skip(reason);
 }
 
 /* ---- the page ---- */

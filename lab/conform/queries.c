@@ -35,7 +35,7 @@ typedef struct shown {
     const strata_block_t *blocks;
     bool found[BLOCKS];
     uintptr_t end;
-    int strangers;
+    int unknown;
 } shown_t;
 
 static void compare(const strata_snapshot_row_t *row, void *context) {
@@ -50,7 +50,7 @@ static void compare(const strata_snapshot_row_t *row, void *context) {
         EXPECT_FALSE(shown->found[i]);
         known = shown->found[i] = true;
     }
-    shown->strangers += row->state == 1 && !known;
+    shown->unknown += row->state == 1 && !known;
 }
 
 void a_snapshot_shows_what_is_live(const subject_t *subject) {
@@ -60,7 +60,7 @@ void a_snapshot_shows_what_is_live(const subject_t *subject) {
     fill(&rig, blocks);
     shown_t shown = {.blocks = blocks};
     EXPECT_OK(strata_snapshot(rig.s, rig.gpu, compare, &shown));
-    EXPECT_EQ(shown.strangers, 0);
+    EXPECT_EQ(shown.unknown, 0);
     for (int i = 0; i < BLOCKS; i++) EXPECT_EQ(shown.found[i], blocks[i].ref != 0);
     clear(&rig, blocks);
 }

@@ -20,14 +20,14 @@ void the_bottom_sees_the_request(const subject_t *subject) {
             strata_allocate_options_t options = {
                 .struct_size = sizeof options, .size = sizes[i], .flags = i % 2 ? STRATA_NO_RETRY : 0, .tag = s ? "the tag" : NULL};
             strata_block_t block = {.ref = 0};
-            test_source_watch(&(strata_request_t){
+            test_source_expect(&(strata_request_t){
                 .size = options.size, .alignment = 256, .stream = streams[s], .flags = options.flags, .tag = options.tag});
             rig_expect_served(&rig, options.size, strata_allocate_with(rig.s, rig.gpu, streams[s], &options, &block));
             EXPECT_STREQ(test_source_difference(), "");
-            rig_gave(&rig, block.ref);
+            rig_register(&rig, block.ref);
         }
     }
-    test_source_watch(NULL);
+    test_source_expect(NULL);
     rig_finish(&rig);
 }
 
@@ -64,7 +64,7 @@ static void expect_kept(strata_device_t *device, const filled_t *filled) {
 void bytes_of_a_block_are_its_own(const subject_t *subject) {
     static filled_t blocks[BLOCKS];
     rig_t rig;
-    if (subject->elsewhere) return;
+    if (subject->other_memory) return;
     subject_open_with(subject, &(strata_sim_options_t){.devices = 2, .capacity = 256 * MIB, .contents = true}, &rig);
     rig.gpu = strata_gpu(1);
     strata_stream_t streams[] = {rig_stream(&rig), rig_stream(&rig)};

@@ -14,14 +14,14 @@ enum { THREADS = 4, HUNDRED = 100, TURNS = 200, TOGETHER = 20 };
 
 /* The refused requests of a thread that runs beside others. Such a thread does not wait for memory that it
  * cannot get, because the others only compute. */
-typedef struct beside {
+typedef struct refusals {
     uint32_t refused;
     size_t size; /* of the first refused request */
     uint64_t least_free; /* the device's free memory for the place, at the refusal where it was least */
     char first[800]; /* the reason of the first refusal */
-} beside_t;
+} refusals_t;
 
-static _Thread_local beside_t *beside_others; /* NULL if the thread is alone */
+static _Thread_local refusals_t *thread_refusals; /* NULL if the thread is alone */
 
 /* Returns the memory that the device has for the place now. */
 static uint64_t free_of(rig_t *rig) {
@@ -33,32 +33,32 @@ static uint64_t room_of(rig_t *rig) { return free_of(rig) + rig_figures(rig).res
 
 /* Refusals are judged once all threads are done, because a thread may have memory that is not counted yet. */
 static void note_refusal(rig_t *rig, size_t size) {
-    if (beside_others->refused++ == 0) {
-        beside_others->size = size;
-        snprintf(beside_others->first, sizeof beside_others->first, "%.799s", strata_last_error()->text);
+    if (thread_refusals->refused++ == 0) {
+        thread_refusals->size = size;
+        snprintf(thread_refusals->first, sizeof thread_refusals->first, "%.799s", strata_last_error()->text);
     }
-    beside_others->least_free = strata_min(beside_others->least_free, free_of(rig));
+    thread_refusals->least_free = strata_min(thread_refusals->least_free, free_of(rig));
 }
 
 /* Returns true if most of the room was taken at some time. Blocks may be larger than requested, or a buddy's
  * chunk may be most of the room. A driver's pool keeps memory for one stream that another may lack, and may
  * have returned it since. The used or idle memory of one thread's stack may also be the reason that another's
  * is refused. */
-static bool was_mostly_taken(rig_t *rig, const beside_t *met, uint64_t room) {
-    return rig_figures(rig).peak_reserved_bytes > room / 2 || strata_min(met->least_free, free_of(rig)) < room / 2;
+static bool was_mostly_reserved(rig_t *rig, const refusals_t *refusals_so_far, uint64_t room) {
+    return rig_figures(rig).peak_reserved_bytes > room / 2 || strata_min(refusals_so_far->least_free, free_of(rig)) < room / 2;
 }
 
 /* Returns true if the request was served. */
 static bool serve(const subject_t *subject, rig_t *rig, strata_stream_t stream, size_t size, strata_block_t *block) {
     strata_block_t served = {.ref = 3};
     strata_allocate_options_t options = {.struct_size = sizeof options, .size = size};
-    if (beside_others && subject->may_refuse) options.flags = STRATA_NO_RETRY;
+    if (thread_refusals && subject->may_refuse) options.flags = STRATA_NO_RETRY;
     strata_status_t status = strata_allocate_with(rig->s, rig->gpu, stream, &options, &served);
     if (subject->may_refuse && (status == STRATA_E_NO_MEMORY || status == STRATA_E_DEVICE)) {
         EXPECT_TRUE(served.ptr == NULL && served.size == 0 && served.ref == 3);
         return false;
     }
-    if (status == STRATA_E_NO_MEMORY && beside_others) {
+    if (status == STRATA_E_NO_MEMORY && thread_refusals) {
         note_refusal(rig, size);
         return false;
     }
@@ -72,7 +72,7 @@ static bool serve(const subject_t *subject, rig_t *rig, strata_stream_t stream, 
 }
 
 /* Frees every second block by its address. */
-static void give(rig_t *rig, const strata_block_t *block, uint64_t number) {
+static void free_block(rig_t *rig, const strata_block_t *block, uint64_t number) {
     if (number % 2 && block->ptr) EXPECT_OK(strata_free_pointer(rig->s, block->ptr));
     else EXPECT_OK(strata_free(rig->s, block->ref));
 }
@@ -87,19 +87,19 @@ static bool begins_after(rig_t *rig, strata_stream_t stream, uint64_t done) {
 /* ---- sizes ---- */
 
 /* Rows 2 and 3 on one stream. */
-static void ask_for_sizes(const subject_t *subject, rig_t *rig, strata_stream_t stream) {
+static void request_sizes(const subject_t *subject, rig_t *rig, strata_stream_t stream) {
     static const size_t sizes[] = {4, KIB, MIB, GIB};
     strata_block_t b = {.ref = 5};
     for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
         if (!serve(subject, rig, stream, sizes[i], &b)) continue;
         rig_work(rig, stream, 1000, b.ref);
-        give(rig, &b, i);
+        free_block(rig, &b, i);
     }
     /* No request may be larger than 2^48 bytes. The layers must refuse one of exactly that size. */
     b = (strata_block_t){.ref = 5};
     EXPECT_STATUS(STRATA_E_INVALID, strata_allocate(rig->s, rig->gpu, stream, 1024 * 1024 * GIB, &b));
     strata_allocate_options_t options = {.struct_size = sizeof options, .size = 256 * 1024 * GIB};
-    if (beside_others) options.flags = STRATA_NO_RETRY;
+    if (thread_refusals) options.flags = STRATA_NO_RETRY;
     strata_status_t status = strata_allocate_with(rig->s, rig->gpu, stream, &options, &b);
     EXPECT_TRUE(status == STRATA_E_NO_MEMORY || (subject->may_refuse && status == STRATA_E_DEVICE));
     EXPECT_TRUE(b.ptr == NULL && b.size == 0 && b.ref == 5);
@@ -109,11 +109,11 @@ void sizes_from_4_bytes_to_1_petabyte(const subject_t *subject) {
     rig_t rig;
     strata_block_t b = {.ref = 5};
     subject_open(subject, 0, &rig);
-    ask_for_sizes(subject, &rig, NULL);
-    ask_for_sizes(subject, &rig, rig_stream(&rig));
+    request_sizes(subject, &rig, NULL);
+    request_sizes(subject, &rig, rig_stream(&rig));
     EXPECT_EQ(rig_figures(&rig).live_allocations, 0);
     rig_close(&rig);
-    if (subject->may_refuse || subject->elsewhere) return;
+    if (subject->may_refuse || subject->other_memory) return;
     subject_open(subject, 64 * MIB, &rig);
     EXPECT_STATUS(STRATA_E_NO_MEMORY, strata_allocate(rig.s, rig.gpu, NULL, GIB, &b));
     EXPECT_CONTAINS(strata_last_error()->text, "requested 1,024MiB");
@@ -124,7 +124,7 @@ void sizes_from_4_bytes_to_1_petabyte(const subject_t *subject) {
 /* ---- many ---- */
 
 /* Row 5: random sizes up to 5 MiB, all allocated, then all freed. */
-static void hold_a_hundred(const subject_t *subject, rig_t *rig, strata_stream_t stream, uint64_t random) {
+static void allocate_hundred(const subject_t *subject, rig_t *rig, strata_stream_t stream, uint64_t random) {
     strata_block_t blocks[HUNDRED];
     uint32_t count = 0;
     for (int i = 0; i < HUNDRED; i++) {
@@ -132,11 +132,11 @@ static void hold_a_hundred(const subject_t *subject, rig_t *rig, strata_stream_t
         for (uint32_t k = 0; k < count; k++) EXPECT_FALSE(rig_overlap(&blocks[k], &blocks[count]));
         count++;
     }
-    for (uint32_t i = 0; i < count; i++) give(rig, &blocks[i], i);
+    for (uint32_t i = 0; i < count; i++) free_block(rig, &blocks[i], i);
 }
 
 /* Row 6: 53 % of the turns allocate, the others free a random one. */
-static void take_turns(const subject_t *subject, rig_t *rig, strata_stream_t stream, uint64_t random) {
+static void run_random(const subject_t *subject, rig_t *rig, strata_stream_t stream, uint64_t random) {
     strata_block_t live[TURNS];
     uint32_t count = 0;
     for (uint64_t turn = 0; turn < TURNS; turn++) {
@@ -148,18 +148,18 @@ static void take_turns(const subject_t *subject, rig_t *rig, strata_stream_t str
             uint32_t at = (uint32_t)(conform_draw(&random) % count);
             strata_block_t victim = live[at];
             live[at] = live[--count];
-            give(rig, &victim, turn);
+            free_block(rig, &victim, turn);
         }
     }
-    for (uint32_t i = 0; i < count; i++) give(rig, &live[i], i);
+    for (uint32_t i = 0; i < count; i++) free_block(rig, &live[i], i);
 }
 
 void a_hundred_are_live_at_once(const subject_t *subject) {
     rig_t rig;
     subject_open(subject, 0, &rig);
-    hold_a_hundred(subject, &rig, NULL, conform_random(17));
-    hold_a_hundred(subject, &rig, rig_stream(&rig), conform_random(19));
-    take_turns(subject, &rig, NULL, conform_random(23));
+    allocate_hundred(subject, &rig, NULL, conform_random(17));
+    allocate_hundred(subject, &rig, rig_stream(&rig), conform_random(19));
+    run_random(subject, &rig, NULL, conform_random(23));
     EXPECT_EQ(rig_figures(&rig).live_allocations, 0);
     EXPECT_EQ(rig_figures(&rig).requested_bytes, 0);
     rig_close(&rig);
@@ -192,7 +192,7 @@ void five_of_ten_are_counted_and_told(const subject_t *subject) {
         if (!subject->may_refuse) rig_expect_served(&rig, options.size, status);
         count += status == STRATA_OK;
     }
-    for (uint32_t i = count / 2; i < count; i++) give(&rig, &blocks[i], i);
+    for (uint32_t i = count / 2; i < count; i++) free_block(&rig, &blocks[i], i);
     strata_statistics_t f = {.struct_size = sizeof f};
     EXPECT_OK(strata_statistics(rig.s, rig.gpu, NULL, &f));
     EXPECT_EQ(f.requested_bytes, count / 2 * 10 * MIB);
@@ -234,21 +234,21 @@ typedef struct worker {
     rig_t *rig;
     strata_stream_t stream;
     uint64_t seed;
-    beside_t beside;
+    refusals_t refusals;
 } worker_t;
 
 /* Row 4, then 2, 3, 5 and 6. */
 static void *do_everything(void *context) {
     worker_t *w = context;
     strata_block_t a, b;
-    beside_others = &w->beside;
+    thread_refusals = &w->refusals;
     bool first = serve(w->subject, w->rig, w->stream, 8, &a), second = serve(w->subject, w->rig, w->stream, 8, &b);
     if (first && second) EXPECT_FALSE(rig_overlap(&a, &b));
-    if (first) give(w->rig, &a, w->seed);
-    if (second) give(w->rig, &b, w->seed + 1);
-    ask_for_sizes(w->subject, w->rig, w->stream);
-    hold_a_hundred(w->subject, w->rig, w->stream, w->seed);
-    take_turns(w->subject, w->rig, w->stream, w->seed + THREADS);
+    if (first) free_block(w->rig, &a, w->seed);
+    if (second) free_block(w->rig, &b, w->seed + 1);
+    request_sizes(w->subject, w->rig, w->stream);
+    allocate_hundred(w->subject, w->rig, w->stream, w->seed);
+    run_random(w->subject, w->rig, w->stream, w->seed + THREADS);
     return NULL;
 }
 
@@ -256,10 +256,10 @@ static void *hold_twenty(void *context) {
     worker_t *w = context;
     strata_block_t blocks[TOGETHER];
     uint32_t count = 0;
-    beside_others = &w->beside;
+    thread_refusals = &w->refusals;
     for (int i = 0; i < TOGETHER; i++)
         if (serve(w->subject, w->rig, w->stream, 32 * KIB, &blocks[count])) count++;
-    for (uint32_t i = 0; i < count; i++) give(w->rig, &blocks[i], i);
+    for (uint32_t i = 0; i < count; i++) free_block(w->rig, &blocks[i], i);
     return NULL;
 }
 
@@ -275,16 +275,16 @@ static void run_threads(const subject_t *subject, rig_t *rig, void *(*body)(void
                                       .rig = rig,
                                       .stream = stream[started % streams],
                                       .seed = conform_random(started),
-                                      .beside.least_free = UINT64_MAX};
+                                      .refusals.least_free = UINT64_MAX};
         if (pthread_create(&threads[started], NULL, body, &workers[started]) != 0) break;
     }
     EXPECT_EQ(started, THREADS);
     for (uint32_t i = 0; i < started; i++) {
         EXPECT_EQ(pthread_join(threads[i], NULL), 0);
-        if (workers[i].beside.refused == 0 || was_mostly_taken(rig, &workers[i].beside, room)) continue;
-        conform_refused(rig, workers[i].beside.size, STRATA_E_NO_MEMORY);
-        FAIL_TEST("%u requests of a thread were refused while most of the device was free: %s", workers[i].beside.refused,
-                  workers[i].beside.first);
+        if (workers[i].refusals.refused == 0 || was_mostly_reserved(rig, &workers[i].refusals, room)) continue;
+        conform_judge_refusal(rig, workers[i].refusals.size, STRATA_E_NO_MEMORY);
+        FAIL_TEST("%u requests of a thread were refused while most of the device was free: %s", workers[i].refusals.refused,
+                  workers[i].refusals.first);
     }
 }
 
@@ -307,7 +307,7 @@ void what_threads_freed_is_one_piece_again(const subject_t *subject) {
     strata_block_t b;
     subject_open(subject, 64 * MIB, &rig);
     run_threads(subject, &rig, hold_twenty, THREADS);
-    if (serve(subject, &rig, NULL, 50 * MIB, &b)) give(&rig, &b, 0);
+    if (serve(subject, &rig, NULL, 50 * MIB, &b)) free_block(&rig, &b, 0);
     rig_close(&rig);
 }
 
@@ -332,7 +332,7 @@ static void *consume(void *context) {
 }
 
 /* The next owner of the memory begins after the consumer's work. */
-static void hand_over(const subject_t *subject, rig_t *rig, strata_stream_t producer, strata_stream_t consumer) {
+static void check_handover(const subject_t *subject, rig_t *rig, strata_stream_t producer, strata_stream_t consumer) {
     handover_t h = {.rig = rig, .stream = consumer};
     uint64_t random = conform_random(29);
     size_t sizes[HUNDRED];
@@ -352,7 +352,7 @@ static void hand_over(const subject_t *subject, rig_t *rig, strata_stream_t prod
         bool again = false;
         for (uint32_t k = 0; k < h.count; k++) again |= rig_overlap(&b, &h.blocks[k]);
         EXPECT_TRUE(!again || begins_after(rig, producer, h.done));
-        give(rig, &b, i);
+        free_block(rig, &b, i);
     }
     EXPECT_OK(strata_device_event_destroy(rig->devices[0], h.event));
 }
@@ -362,10 +362,10 @@ void another_thread_frees_on_its_stream(const subject_t *subject) {
     rig_t rig;
     subject_open(subject, 0, &rig);
     strata_stream_t a = rig_stream(&rig), b = rig_stream(&rig);
-    hand_over(subject, &rig, NULL, NULL);
-    hand_over(subject, &rig, STRATA_STREAM_PER_THREAD, STRATA_STREAM_PER_THREAD);
-    hand_over(subject, &rig, a, a);
-    hand_over(subject, &rig, a, b);
+    check_handover(subject, &rig, NULL, NULL);
+    check_handover(subject, &rig, STRATA_STREAM_PER_THREAD, STRATA_STREAM_PER_THREAD);
+    check_handover(subject, &rig, a, a);
+    check_handover(subject, &rig, a, b);
     EXPECT_EQ(rig_figures(&rig).live_allocations, 0);
     rig_close(&rig);
 }
@@ -381,18 +381,18 @@ void a_destroyed_stream_leaves_its_memory(const subject_t *subject) {
     bool has_freed = serve(subject, &rig, ending, 3 * MIB, &freed), has_kept = serve(subject, &rig, ending, 5000, &kept);
     rig_work(&rig, ending, LONG, has_freed ? freed.ref : 0);
     uint64_t done = strata_sim_stream_end(rig.devices[0], ending);
-    if (has_freed) give(&rig, &freed, 0);
+    if (has_freed) free_block(&rig, &freed, 0);
     EXPECT_OK(strata_stream_forget(rig.s, rig.gpu, ending));
     EXPECT_OK(strata_stream_destroy(rig.s, rig.gpu, ending));
     for (int later = 0; later < 2; later++) {
         if (serve(subject, &rig, other, 3 * MIB, &b)) {
             EXPECT_TRUE(!has_freed || !rig_overlap(&b, &freed) || begins_after(&rig, other, done));
             EXPECT_FALSE(has_kept && rig_overlap(&b, &kept));
-            give(&rig, &b, 0);
+            free_block(&rig, &b, 0);
         }
-        rig_pass(&rig, 2 * LONG);
+        rig_advance(&rig, 2 * LONG);
     }
-    if (has_kept) give(&rig, &kept, 1);
+    if (has_kept) free_block(&rig, &kept, 1);
     EXPECT_EQ(rig_figures(&rig).live_allocations, 0);
     EXPECT_OK(strata_validate(rig.s));
     rig_close(&rig);

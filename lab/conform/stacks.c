@@ -55,7 +55,9 @@ static const strata_layer_type_t *draw_layer(drawing_t *d, bool ends, bool route
     }
 }
 
-static bool with_ends(const drawing_t *d) { return d->with && (d->with->role == STRATA_SOURCE || d->with->role == STRATA_ROUTER); }
+static bool with_is_end(const drawing_t *d) {
+    return d->with && (d->with->role == STRATA_SOURCE || d->with->role == STRATA_ROUTER);
+}
 
 static void add(drawing_t *d, chain_t *chain, const strata_layer_type_t *type) {
     if (chain->count > CHAIN || d->layer_count + 1 >= STACK_LAYERS) return;
@@ -64,7 +66,7 @@ static void add(drawing_t *d, chain_t *chain, const strata_layer_type_t *type) {
 }
 
 /* With such a layer, few orders would be legal if its source were drawn. */
-static bool of_handles(const chain_t *chain) {
+static bool needs_handles(const chain_t *chain) {
     for (uint32_t i = 0; i < chain->count; i++)
         if (chain->layers[i]->needs & STRATA_TRAIT_HANDLE_SOURCE) return true;
     return false;
@@ -75,13 +77,13 @@ static uint32_t draw_chain(drawing_t *d, uint32_t depth, uint32_t above, bool an
     uint32_t number = d->chain_count++;
     chain_t *chain = &d->chains[number];
     *chain = (chain_t){.any_memory = any_memory};
-    bool placed = depth == 0 && d->with && !with_ends(d), ends = depth == 0 && with_ends(d);
+    bool placed = depth == 0 && d->with && !with_is_end(d), ends = depth == 0 && with_is_end(d);
     uint32_t room = STRATA_ROUTE_LAYERS - above - 1;
     uint32_t count = (uint32_t)draw(d, (room < CHAIN ? room : CHAIN) + 1), at = (uint32_t)draw(d, count ? count : 1);
     if (placed && count == 0) count = 1;
     for (uint32_t i = 0; i < count; i++) add(d, chain, placed && i == at ? d->with : draw_layer(d, false, false));
     bool routes = depth < DEEPEST && above + count + 2 < STRATA_ROUTE_LAYERS && draw(d, 4) == 0;
-    const strata_layer_type_t *end = ends ? d->with : of_handles(chain) ? strata_layer_find("vmm") : draw_layer(d, true, routes);
+    const strata_layer_type_t *end = ends ? d->with : needs_handles(chain) ? strata_layer_find("vmm") : draw_layer(d, true, routes);
     add(d, chain, end);
     if (end->role != STRATA_ROUTER) return number;
     uint32_t branches = 2 + (uint32_t)draw(d, BRANCHES_MAX - 1);
@@ -94,7 +96,7 @@ static uint32_t draw_chain(drawing_t *d, uint32_t depth, uint32_t above, bool an
 /* ---- options ---- */
 
 /* Returns true for the rows that set a layer to refuse requests. */
-static bool tells_to_refuse(const strata_layer_type_t *type, const strata_option_row_t *row) {
+static bool causes_refusal(const strata_layer_type_t *type, const strata_option_row_t *row) {
     static const char *const rows[] = {"limit.bytes",
                                        "limit.fraction",
                                        "fault.at",
@@ -143,17 +145,17 @@ static void draw_value(drawing_t *d, const strata_layer_type_t *type, const stra
 
 /* Returns true if all layers of the chain from `first` on may be below a layer of that scope. The order was
  * checked with the default options. */
-static bool may_stand_below(const drawing_t *d, const chain_t *chain, uint32_t first, const strata_layer_type_t *type,
-                            strata_scope_t scope) {
+static bool may_be_below(const drawing_t *d, const chain_t *chain, uint32_t first, const strata_layer_type_t *type,
+                         strata_scope_t scope) {
     for (uint32_t i = first; i < chain->count; i++)
         if (strata_clash_of_pair(type, scope, chain->layers[i]) != STRATA_CLASH_NONE) return false;
     for (uint32_t b = 0; b < chain->branch_count; b++)
-        if (!may_stand_below(d, &d->chains[chain->branches[b]], 0, type, scope)) return false;
+        if (!may_be_below(d, &d->chains[chain->branches[b]], 0, type, scope)) return false;
     return true;
 }
 
 /* Returns true if all chunks that a layer of the chain gets are from one source and may be joined. */
-static bool lies_on_contiguous(const chain_t *chain, uint32_t at) {
+static bool is_above_contiguous(const chain_t *chain, uint32_t at) {
     while (++at < chain->count) {
         if (chain->layers[at]->gives & STRATA_TRAIT_CONTIGUOUS) return true;
         if (chain->layers[at]->role != STRATA_DECORATOR || !(chain->layers[at]->passes & STRATA_TRAIT_CONTIGUOUS)) return false;
@@ -163,12 +165,12 @@ static bool lies_on_contiguous(const chain_t *chain, uint32_t at) {
 
 /* Returns true for an option that would be refused. No stack drawn here serves pools. `registrable` is
  * refused below most caches of handles, and `coalesce_regions` if no chunks below may be used as one. */
-static bool cannot_act(const drawing_t *d, const chain_t *chain, const strata_option_row_t *row, const char *text) {
+static bool is_refused_option(const drawing_t *d, const chain_t *chain, const strata_option_row_t *row, const char *text) {
     static const char *const names[] = {"pool_no_split", "pools_on_oom", "registrable"};
     bool wanted = strcmp(text, "true") == 0;
     for (size_t i = 0; i < sizeof names / sizeof *names; i++)
         if (strcmp(row->name, names[i]) == 0 && wanted) return true;
-    return strcmp(row->name, "coalesce_regions") == 0 && wanted && !lies_on_contiguous(chain, d->at);
+    return strcmp(row->name, "coalesce_regions") == 0 && wanted && !is_above_contiguous(chain, d->at);
 }
 
 /* A number may name a node of the host that the machine lacks. */
@@ -179,9 +181,8 @@ static bool names_a_node(const strata_layer_type_t *type, const strata_option_ro
 static bool fits(const drawing_t *d, const chain_t *chain, const strata_layer_type_t *type, const strata_option_row_t *row,
                  const void *options, const char *text) {
     const char *option = NULL;
-    if (cannot_act(d, chain, row, text) || names_a_node(type, row, text)) return false;
-    if (strcmp(row->name, "streams") == 0 && !may_stand_below(d, chain, d->at + 1, type, strata_scope_of(type, options)))
-        return false;
+    if (is_refused_option(d, chain, row, text) || names_a_node(type, row, text)) return false;
+    if (strcmp(row->name, "streams") == 0 && !may_be_below(d, chain, d->at + 1, type, strata_scope_of(type, options))) return false;
     if (type->role == STRATA_SOURCE && strcmp(row->name, "memory") == 0)
         return strcmp(text, "place") == 0 || strcmp(text, strata_place_memory(STRATA_PLACE_GPU)) == 0 ||
                (chain->any_memory && strata_place_reaches(STRATA_PLACE_GPU, text));
@@ -205,11 +206,11 @@ static void print(drawing_t *d, const char *format, ...) {
 
 static void note_option(drawing_t *d, const strata_layer_type_t *type, const strata_option_row_t *row, const char *text) {
     subject_t *subject = &d->stack->subject;
-    subject->may_refuse |= tells_to_refuse(type, row);
+    subject->may_refuse |= causes_refusal(type, row);
     subject->may_refuse |= strcmp(row->name, "steps") == 0 && strcmp(text, "wait") == 0; /* nothing is returned then */
     subject->at_use |= strcmp(row->name, "event") == 0 && strcmp(text, "use") == 0;
-    subject->elsewhere |= type->role == STRATA_SOURCE && strcmp(row->name, "memory") == 0 && strcmp(text, "place") != 0 &&
-                          strcmp(text, strata_place_memory(STRATA_PLACE_GPU)) != 0;
+    subject->other_memory |= type->role == STRATA_SOURCE && strcmp(row->name, "memory") == 0 && strcmp(text, "place") != 0 &&
+                             strcmp(text, strata_place_memory(STRATA_PLACE_GPU)) != 0;
 }
 
 /* Returns true if the layer has options. Half of the rows are drawn. If the layer refuses a value beside the
@@ -301,7 +302,7 @@ static void print_stack(drawing_t *d, bool optioned) {
 
 /* ---- the builder's verdict ---- */
 
-static strata_status_t ask_the_builder(const drawn_stack_t *stack) {
+static strata_status_t try_build(const drawn_stack_t *stack) {
     strata_config_request_t request = {.text = stack->text, .devices = "sim"};
     strata_strategy_t *strategy = NULL;
     strata_status_t status = strata_config_load(&request, &strategy);
@@ -309,7 +310,7 @@ static strata_status_t ask_the_builder(const drawn_stack_t *stack) {
     return status;
 }
 
-static bool stands_in(const drawn_stack_t *stack, const char *name, size_t length) {
+static bool is_in_stack(const drawn_stack_t *stack, const char *name, size_t length) {
     for (uint32_t i = 0; stack->layers[i]; i++)
         if (strncmp(stack->layers[i]->name, name, length) == 0 && stack->layers[i]->name[length] == '\0') return true;
     return false;
@@ -321,7 +322,7 @@ static void expect_a_reason(const drawn_stack_t *stack) {
     uint32_t named = 0;
     for (const char *at = strchr(reason, '"'); at; at = strchr(at, '"')) {
         size_t length = strcspn(++at, "\"");
-        named += stands_in(stack, at, length);
+        named += is_in_stack(stack, at, length);
         at += length + (at[length] == '"');
     }
     if (named < 2) FAIL_TEST("the builder names %u layers of\n%sin \"%s\"", named, stack->text, reason);
@@ -336,7 +337,7 @@ static void fill_subject(drawing_t *d) {
         const strata_layer_type_t *type = d->stack->layers[i];
         /* The rest of a small device may be less than one of their handles. */
         subject->may_refuse |= strata_option_find(type, "handle") || strcmp(type->name, "caching_vmm") == 0;
-        subject->asks_for_more |= type->role == STRATA_DECORATOR && !(type->passes & STRATA_TRAIT_EXACT_SIZE);
+        subject->requests_more |= type->role == STRATA_DECORATOR && !(type->passes & STRATA_TRAIT_EXACT_SIZE);
     }
 }
 
@@ -349,7 +350,7 @@ bool stack_draw(drawn_stack_t *stack, uint64_t seed, const strata_layer_type_t *
         (void)draw_chain(&d, 0, 0, false);
         stack->layers[d.layer_count] = NULL;
         print_stack(&d, false);
-        strata_status_t status = ask_the_builder(stack);
+        strata_status_t status = try_build(stack);
         if (status == STRATA_OK) break;
         EXPECT_EQ(status, STRATA_E_STRATEGY);
         expect_a_reason(stack);
@@ -360,6 +361,6 @@ bool stack_draw(drawn_stack_t *stack, uint64_t seed, const strata_layer_type_t *
     d.late = stack->subject.may_refuse;
     if (d.late) print_stack(&d, true);
     fill_subject(&d);
-    EXPECT_OK(ask_the_builder(stack));
+    EXPECT_OK(try_build(stack));
     return true;
 }

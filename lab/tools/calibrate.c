@@ -117,15 +117,15 @@ static int run_calibrate(const strata_command_t *self, int argc, char **argv) {
 }
 
 static const strata_option_t options[] = {
-    {"-o", "FILE", STRATA_ONCE, strata_take_text, offsetof(arguments_t, profile), 0, 0,
+    {"-o", "FILE", STRATA_ONCE, strata_parse_text, offsetof(arguments_t, profile), 0, 0,
      "file for the profile (standard output), to be used as --device sim:FILE; its name must end in .yaml"},
-    {"--csv", "FILE", STRATA_ONCE, strata_take_text, offsetof(arguments_t, rows), 0, 0,
+    {"--csv", "FILE", STRATA_ONCE, strata_parse_text, offsetof(arguments_t, rows), 0, 0,
      "file for the samples: a row for each call and size, with the median, minimum and maximum of the repeats"},
-    {"--device", "DEVICE", STRATA_ONCE, strata_take_text, offsetof(arguments_t, device), 0, 0,
+    {"--device", "DEVICE", STRATA_ONCE, strata_parse_text, offsetof(arguments_t, device), 0, 0,
      "device to measure, such as gpu:1 (gpu); a simulated one is timed by its own clock"},
-    {"--repeats", "N", STRATA_ONCE, strata_take_number, offsetof(arguments_t, repeats), 1, STRATA_REPEATS_MAX,
+    {"--repeats", "N", STRATA_ONCE, strata_parse_number, offsetof(arguments_t, repeats), 1, STRATA_REPEATS_MAX,
      "repeats of each call (50)"},
-    {"--markdown", NULL, STRATA_ONCE, strata_take_flag, offsetof(arguments_t, markdown), 0, 0,
+    {"--markdown", NULL, STRATA_ONCE, strata_parse_flag, offsetof(arguments_t, markdown), 0, 0,
      "prints docs/profile-file.md and measures nothing"},
     STRATA_OPTIONS_END,
 };

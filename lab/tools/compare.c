@@ -107,7 +107,7 @@ static strata_status_t end_feed(session_t *session) {
 }
 
 /* Reports an invalid trace and continues without it. */
-static void leave_out(session_t *session, size_t index) {
+static void drop_trace(session_t *session, size_t index) {
     strata_arguments_t *arguments = &session->arguments;
     strata_trace_error_t *error = &session->errors[session->findings.error_count++];
     error->path = strata_arguments_trace(arguments, index);
@@ -127,7 +127,7 @@ static strata_status_t load_whole(session_t *session) {
         strata_reading_end();
         if (status != STRATA_OK && !session->arguments.keep_going) return status;
         if (status != STRATA_OK) {
-            leave_out(session, i);
+            drop_trace(session, i);
             continue;
         }
         const strata_trace_t *trace = session->traces[i++];
@@ -174,7 +174,7 @@ static strata_status_t run_trace(session_t *session, strata_comparison_t *compar
 static strata_status_t forget_trace(session_t *session, size_t index) {
     size_t candidates = session->candidates.count;
     strata_status_t status = STRATA_OK;
-    if (session->page.out) status = strata_page_leave_out(&session->page.page, index);
+    if (session->page.out) status = strata_page_drop_trace(&session->page.page, index);
     if (session->curves && status == STRATA_OK) status = strata_curves_reset(session->curves, index * candidates, candidates);
     return status;
 }
@@ -186,7 +186,7 @@ static strata_status_t run_loaded(session_t *session, strata_comparison_t *compa
         if (status == STRATA_OK) {
             i++;
         } else if (session->arguments.keep_going) {
-            leave_out(session, i);
+            drop_trace(session, i);
             status = forget_trace(session, i);
         }
     }
@@ -216,7 +216,7 @@ static strata_status_t find(session_t *session) {
                                                   findings);
     bool written = session->json || session->page.out;
     if (status != STRATA_OK || !written) return status;
-    return strata_findings_trace_back(&session->arguments, &session->candidates, session->command, findings);
+    return strata_findings_add_provenance(&session->arguments, &session->candidates, session->command, findings);
 }
 
 static strata_status_t run_all(session_t *session) {
@@ -279,8 +279,8 @@ static int print_ends(const session_t *session, size_t runs) {
         const struct {
             const char *what, *text;
         } told[] = {{"a layer is inconsistent at the end", ended->unsound},
-                    {"not returned to the device", ended->kept},
-                    {"at the close", ended->lost}};
+                    {"not returned to the device", ended->leaked},
+                    {"at the close", ended->close_error}};
         for (size_t k = 0; k < sizeof told / sizeof *told; k++) {
             if (!*told[k].text) continue;
             fprintf(stderr, "strata: %s: %s: %s: %s\n", figures->trace, figures->label, told[k].what, told[k].text);

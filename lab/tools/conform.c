@@ -47,7 +47,7 @@ void strata_test_failed(const char *file, int line, const char *format, ...) {
 bool strata_test_has_failed(void) { return failures > 0; }
 
 /* The report of a check's process, in memory shared with it and through the pipe. */
-typedef struct told {
+typedef struct outcome {
     bool done; /* set at the end of the check, because the code that it runs may call exit() */
     bool skipped;
     bool hung; /* the command killed the process at the limit */
@@ -55,11 +55,11 @@ typedef struct told {
     size_t length;
     char reason[1024]; /* why the check was skipped */
     char text[8192];
-} told_t;
+} outcome_t;
 
-static told_t *this_check;
+static outcome_t *this_check;
 
-static void skip_the_check(const char *reason) {
+static void skip_check(const char *reason) {
     (void)fflush(stdout);
     this_check->skipped = true;
     snprintf(this_check->reason, sizeof this_check->reason, "%s", reason);
@@ -68,60 +68,60 @@ static void skip_the_check(const char *reason) {
 }
 
 /* The output of a check goes into the pipe. A layer that hangs or crashes ends only this process. */
-static _Noreturn void be_the_check(const check_t *check, const subject_t *subject, int pipe_end, told_t *told) {
+static _Noreturn void run_in_child(const check_t *check, const subject_t *subject, int pipe_end, outcome_t *outcome) {
     (void)dup2(pipe_end, STDOUT_FILENO);
     (void)close(pipe_end);
-    this_check = told;
-    conform_unfit = skip_the_check;
+    this_check = outcome;
+    conform_skip = skip_check;
     check->run(subject);
     if (failures > REPORTED_MAX) printf("    and %u more\n", failures - REPORTED_MAX);
     (void)fflush(stdout);
-    told->done = true;
+    outcome->done = true;
     _exit(failures ? STRATA_EXIT_FAILED : STRATA_EXIT_DONE);
 }
 
 /* ---- in the command ---- */
 
 /* Reads once. Keeps the bytes that fit and drops the rest, so that the check can end. Returns true if more may follow. */
-static bool hear(int pipe_end, told_t *told) {
+static bool read_output(int pipe_end, outcome_t *outcome) {
     char dropped[1024];
-    size_t room = sizeof told->text - 1 - told->length;
-    ssize_t got = read(pipe_end, room ? told->text + told->length : dropped, room ? room : sizeof dropped);
-    if (got > 0 && room) told->length += (size_t)got;
+    size_t room = sizeof outcome->text - 1 - outcome->length;
+    ssize_t got = read(pipe_end, room ? outcome->text + outcome->length : dropped, room ? room : sizeof dropped);
+    if (got > 0 && room) outcome->length += (size_t)got;
     return got > 0 || (got < 0 && errno == EINTR);
 }
 
 /* Waits for the process of the check, not for the end of the pipe, because processes that a layer left
  * running keep the pipe open. The limit is enforced here, because a layer may block signals in the process of
  * the check. */
-static void attend(pid_t child, int pipe_end, uint64_t limit_ns, told_t *told) {
+static void wait_for_check(pid_t child, int pipe_end, uint64_t limit_ns, outcome_t *outcome) {
     struct pollfd end = {.fd = pipe_end, .events = POLLIN};
     uint64_t begin = strata_real_now();
     pid_t ended = 0;
-    while ((ended = waitpid(child, &told->how, WNOHANG)) == 0 || (ended < 0 && errno == EINTR)) {
-        if (!told->hung && strata_real_now() - begin >= limit_ns) {
-            told->hung = true;
+    while ((ended = waitpid(child, &outcome->how, WNOHANG)) == 0 || (ended < 0 && errno == EINTR)) {
+        if (!outcome->hung && strata_real_now() - begin >= limit_ns) {
+            outcome->hung = true;
             (void)kill(child, SIGKILL);
         }
         /* The pipe usually closes just before the process ends. */
-        if (poll(&end, 1, end.fd < 0 ? 1 : LOOK_MILLISECONDS) > 0 && !hear(pipe_end, told)) end.fd = -1;
+        if (poll(&end, 1, end.fd < 0 ? 1 : LOOK_MILLISECONDS) > 0 && !read_output(pipe_end, outcome)) end.fd = -1;
     }
-    while (end.fd >= 0 && poll(&end, 1, 0) > 0 && hear(pipe_end, told)) {}
+    while (end.fd >= 0 && poll(&end, 1, 0) > 0 && read_output(pipe_end, outcome)) {}
 }
 
-static strata_status_t run_check(const check_t *check, const subject_t *subject, uint64_t limit_ns, told_t *told) {
+static strata_status_t run_check(const check_t *check, const subject_t *subject, uint64_t limit_ns, outcome_t *outcome) {
     int ends[2];
     (void)fflush(stdout);
     if (pipe(ends) != 0) return strata_fail(STRATA_E_IO, 0, "cannot create a pipe: %s", strerror(errno));
-    memset(told, 0, sizeof *told);
+    memset(outcome, 0, sizeof *outcome);
     pid_t child = torture_fork();
     if (child == 0) {
         (void)close(ends[0]);
-        be_the_check(check, subject, ends[1], told);
+        run_in_child(check, subject, ends[1], outcome);
     }
     int failed = errno;
     (void)close(ends[1]);
-    if (child > 0) attend(child, ends[0], limit_ns, told);
+    if (child > 0) wait_for_check(child, ends[0], limit_ns, outcome);
     (void)close(ends[0]);
     return child > 0 ? STRATA_OK : strata_fail(STRATA_E_IO, 0, "cannot start a process for a check: %s", strerror(failed));
 }
@@ -137,58 +137,58 @@ static void skip(count_t *count, const char *subject, const char *check, const c
     count->skipped++;
 }
 
-static void tell_failure(const check_t *check, const subject_t *subject, const told_t *told, uint64_t limit_ns) {
+static void print_failure(const check_t *check, const subject_t *subject, const outcome_t *outcome, uint64_t limit_ns) {
     torture_verdict_t verdict;
-    printf("FAIL %s: %s\n%s", subject->name, check->name, told->text);
-    if (told->hung) {
+    printf("FAIL %s: %s\n%s", subject->name, check->name, outcome->text);
+    if (outcome->hung) {
         printf("    did not end within %g s; --limit TIME changes the limit\n", (double)limit_ns / 1e9);
-    } else if (!told->done || !WIFEXITED(told->how)) {
-        torture_ended(told->how, 0, &verdict);
+    } else if (!outcome->done || !WIFEXITED(outcome->how)) {
+        torture_describe_exit(outcome->how, 0, &verdict);
         printf("    %s\n", verdict.text);
     }
     printf("    to see what it requires: strata conform --explain %s\n", check->name);
 }
 
-static void count_check(const check_t *check, const subject_t *subject, const told_t *told, count_t *count) {
-    bool passed = !told->hung && told->done && WIFEXITED(told->how) && WEXITSTATUS(told->how) == STRATA_EXIT_DONE;
-    if (passed && told->skipped) {
-        skip(count, subject->name, check->name, told->reason);
+static void count_check(const check_t *check, const subject_t *subject, const outcome_t *outcome, count_t *count) {
+    bool passed = !outcome->hung && outcome->done && WIFEXITED(outcome->how) && WEXITSTATUS(outcome->how) == STRATA_EXIT_DONE;
+    if (passed && outcome->skipped) {
+        skip(count, subject->name, check->name, outcome->reason);
         return;
     }
     count->checks++;
     count->failed += !passed;
-    count->hung += told->hung;
-    if (passed) printf("ok   %s: %s\n%s", subject->name, check->name, told->text);
-    else tell_failure(check, subject, told, count->arguments->limit_ns);
+    count->hung += outcome->hung;
+    if (passed) printf("ok   %s: %s\n%s", subject->name, check->name, outcome->text);
+    else print_failure(check, subject, outcome, count->arguments->limit_ns);
 }
 
 static bool has_hung(const count_t *count) { return count->hung >= HANGS_MAX; }
 
 static bool is_wanted(const count_t *count, const check_t *check) {
-    return !count->arguments->only || strata_pattern_fits(count->arguments->only, check->name);
+    return !count->arguments->only || strata_pattern_matches(count->arguments->only, check->name);
 }
 
 /* `drawn` is the stack of the subject, or NULL if the subject was not drawn. */
 static strata_status_t check_subject(const subject_t *subject, const drawn_stack_t *drawn, count_t *count) {
     unsigned failed = count->failed, left_out = 0;
     strata_status_t status = STRATA_OK;
-    told_t *told = torture_shared_new(sizeof *told);
-    if (!told) return STRATA_E_HOST_MEMORY;
+    outcome_t *outcome = torture_shared_new(sizeof *outcome);
+    if (!outcome) return STRATA_E_HOST_MEMORY;
     for (int i = 0; checks[i].name && status == STRATA_OK && !has_hung(count); i++) {
         if (!is_wanted(count, &checks[i])) continue;
         if (drawn && !stack_is_for(drawn, i)) {
             left_out++;
             continue;
         }
-        const char *unfit = check_unfit(i, drawn ? drawn->layers : subject->layers);
+        const char *unfit = check_unsupported(i, drawn ? drawn->layers : subject->layers);
         if (unfit) {
             skip(count, subject->name, checks[i].name, unfit);
             continue;
         }
-        status = run_check(&checks[i], subject, count->arguments->limit_ns, told);
-        if (status == STRATA_OK) count_check(&checks[i], subject, told, count);
+        status = run_check(&checks[i], subject, count->arguments->limit_ns, outcome);
+        if (status == STRATA_OK) count_check(&checks[i], subject, outcome, count);
     }
-    torture_shared_delete(told, sizeof *told);
+    torture_shared_delete(outcome, sizeof *outcome);
     if (left_out)
         printf("skip %s: %u checks: %s\n", subject->name, left_out,
                subject->may_refuse ? "a layer of the stack is set to refuse requests"
@@ -198,7 +198,7 @@ static strata_status_t check_subject(const subject_t *subject, const drawn_stack
     return status;
 }
 
-static void tell_refused(void *context, const char *subject) { skip(context, subject, "", strata_last_error()->text); }
+static void skip_refused(void *context, const char *subject) { skip(context, subject, "", strata_last_error()->text); }
 
 /* A layer without any possible check has not passed. */
 static strata_status_t check_layer(const strata_layer_type_t *type, count_t *count) {
@@ -208,8 +208,8 @@ static strata_status_t check_layer(const strata_layer_type_t *type, count_t *cou
     unsigned before = count->checks;
     strata_status_t status = STRATA_OK;
     count->hung = 0;
-    (void)subjects_of_layer(subjects, &subject_count, type, tell_refused, count);
-    (void)subject_on_top(subjects, &subject_count, type, tell_refused, count);
+    (void)subjects_of_layer(subjects, &subject_count, type, skip_refused, count);
+    (void)subject_on_top(subjects, &subject_count, type, skip_refused, count);
     for (size_t i = 0; i < subject_count && status == STRATA_OK; i++) status = check_subject(&subjects[i], NULL, count);
     uint64_t first = (count->arguments->seed - 1) * RANDOM_STACKS + 1;
     for (uint64_t i = first; i < first + RANDOM_STACKS && status == STRATA_OK && !has_hung(count); i++) {
@@ -244,30 +244,30 @@ static int refuse_check(const strata_command_t *self, const char *option, const 
                               near ? "; the nearest is " : "", near ? near : "", all);
 }
 
-static int take_only(const strata_taking_t *taking, const char *value) {
-    arguments_t *a = taking->into;
+static int parse_only(const strata_parsing_t *parsing, const char *value) {
+    arguments_t *a = parsing->into;
     a->only = value;
     for (size_t i = 0; checks[i].name; i++)
-        if (strata_pattern_fits(value, checks[i].name)) return STRATA_EXIT_DONE;
-    return refuse_check(taking->self, "--only", value);
+        if (strata_pattern_matches(value, checks[i].name)) return STRATA_EXIT_DONE;
+    return refuse_check(parsing->self, "--only", value);
 }
 
-static int take_limit(const strata_taking_t *taking, const char *value) {
-    arguments_t *a = taking->into;
+static int parse_limit(const strata_parsing_t *parsing, const char *value) {
+    arguments_t *a = parsing->into;
     if (strata_parse_time(value, &a->limit_ns) != STRATA_OK)
-        return strata_usage_error(taking->self, "--limit: %s", strata_last_error()->text);
+        return strata_usage_error(parsing->self, "--limit: %s", strata_last_error()->text);
     if (a->limit_ns == 0 || a->limit_ns > LIMIT_MAX)
-        return strata_usage_error(taking->self, "--limit %.40s: write a time from 1ns to 86400s", value);
+        return strata_usage_error(parsing->self, "--limit %.40s: write a time from 1ns to 86400s", value);
     return STRATA_EXIT_DONE;
 }
 
 static const strata_option_t options[] = {
-    {"--seed", "N", STRATA_ONCE, strata_take_number, offsetof(arguments_t, seed), 1, UINT32_MAX,
+    {"--seed", "N", STRATA_ONCE, strata_parse_number, offsetof(arguments_t, seed), 1, UINT32_MAX,
      "seed of the random stacks and requests (1)"},
-    {"--only", "CHECK", STRATA_ONCE, take_only, 0, 0, 0, "runs only this check; * matches any characters, as in \"the_bottom_*\""},
-    {"--limit", "TIME", STRATA_ONCE, take_limit, 0, 0, 0,
+    {"--only", "CHECK", STRATA_ONCE, parse_only, 0, 0, 0, "runs only this check; * matches any characters, as in \"the_bottom_*\""},
+    {"--limit", "TIME", STRATA_ONCE, parse_limit, 0, 0, 0,
      "time limit of one check (5s); a layer that exceeds it three times is not checked further"},
-    {"--explain", "CHECK", STRATA_ONCE, strata_take_text, offsetof(arguments_t, explain), 0, 0,
+    {"--explain", "CHECK", STRATA_ONCE, strata_parse_text, offsetof(arguments_t, explain), 0, 0,
      "explains a check and runs none; all prints docs/conform.md"},
     STRATA_OPTIONS_END,
 };

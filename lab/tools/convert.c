@@ -11,7 +11,7 @@ typedef struct arguments {
 } arguments_t;
 
 static const strata_option_t options[] = {
-    {"--no-tags", NULL, STRATA_ONCE, strata_take_flag, offsetof(arguments_t, no_tags), 0, 0,
+    {"--no-tags", NULL, STRATA_ONCE, strata_parse_flag, offsetof(arguments_t, no_tags), 0, 0,
      "leaves out the origin of each block (columns tag and stack)"},
     STRATA_OPTIONS_END,
 };
@@ -42,7 +42,7 @@ static strata_status_t convert(strata_trace_reader_t *reader, const char *from, 
     return status;
 }
 
-static void tell(const strata_trace_t *trace) {
+static void print_summary(const strata_trace_t *trace) {
     strata_notes_print(trace->path, trace->format, &trace->notes);
     fprintf(stderr, "strata: %s (%s): %zu rows\n", trace->path, trace->format, trace->count);
 }
@@ -63,7 +63,7 @@ static int run_convert(const strata_command_t *self, int argc, char **argv) {
     strata_reading_end();
     if (!opened) return strata_print_failure();
     status = done == STRATA_OK ? STRATA_EXIT_DONE : done == STRATA_E_IO ? strata_check_written(done) : strata_print_failure();
-    if (done == STRATA_OK) tell(trace);
+    if (done == STRATA_OK) print_summary(trace);
     strata_trace_delete(trace);
     strata_trace_reader_close(reader);
     return status;

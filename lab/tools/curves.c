@@ -16,13 +16,13 @@ struct strata_curves {
     strata_run_follow_t *follows;
 };
 
-static void take_row(void *context, const strata_series_sample_t *sample) {
+static void add_row(void *context, const strata_series_sample_t *sample) {
     const curve_t *curve = context;
     strata_series_add(curve->series, sample);
     if (curve->other) curve->other->row(curve->other->context, sample);
 }
 
-static void take_refusal(void *context, size_t row, uint64_t time_ns, const strata_trace_event_t *event, const char *text) {
+static void add_refusal(void *context, size_t row, uint64_t time_ns, const strata_trace_event_t *event, const char *text) {
     const curve_t *curve = context;
     if (curve->other) curve->other->refused(curve->other->context, row, time_ns, event, text);
 }
@@ -37,7 +37,7 @@ strata_status_t strata_curves_begin(size_t runs, strata_curves_t **curves) {
     for (; made->runs < runs && status == STRATA_OK; made->runs++) {
         curve_t *curve = &made->curves[made->runs];
         curve->series = &made->series[made->runs];
-        made->follows[made->runs] = (strata_run_follow_t){.row = take_row, .refused = take_refusal, .context = curve};
+        made->follows[made->runs] = (strata_run_follow_t){.row = add_row, .refused = add_refusal, .context = curve};
         status = strata_series_init(curve->series, COLUMNS, REACH);
     }
     if (status != STRATA_OK) {

@@ -37,8 +37,8 @@ static bool terminal_has_unicode(void) {
 /* ---- the work ---- */
 
 /* A replay is deterministic, so this one stops where the first run found its peak. */
-strata_status_t strata_take_map(const strata_arguments_t *arguments, const strata_candidate_t *candidate,
-                                const strata_trace_t *trace, size_t row, strata_map_t *map) {
+strata_status_t strata_run_map(const strata_arguments_t *arguments, const strata_candidate_t *candidate,
+                               const strata_trace_t *trace, size_t row, strata_map_t *map) {
     if (row == 0) return STRATA_OK;
     strata_run_result_t *result = strata_host_new(1, sizeof *result);
     if (!result) return STRATA_E_HOST_MEMORY;
@@ -46,8 +46,8 @@ strata_status_t strata_take_map(const strata_arguments_t *arguments, const strat
         .target = candidate->target,
         .timeline = {.lag_ns = arguments->lag_ns, .legacy_default = arguments->legacy_default},
         .rows = row,
-        .look = strata_map_take,
-        .look_context = map,
+        .inspect = strata_map_fill,
+        .inspect_context = map,
     };
     strata_status_t status = strata_run(trace, candidate->strategy, &options, result);
     strata_host_delete(result);
@@ -67,7 +67,7 @@ strata_status_t strata_draw_candidates(const strata_arguments_t *arguments, cons
     for (size_t i = 0; i < candidates->count && status == STRATA_OK; i++) {
         if (stands_for[i] != i) continue;
         labels[count] = candidates->all[i].label;
-        status = strata_take_map(arguments, &candidates->all[i], trace, results[i].peak_row, &maps[count++]);
+        status = strata_run_map(arguments, &candidates->all[i], trace, results[i].peak_row, &maps[count++]);
     }
     if (status == STRATA_OK) printf("\n%s, at the peak of reserved memory\n\n", results[0].figures.trace);
     if (status == STRATA_OK) status = strata_draw_maps(&draw, maps, labels, count, trace->count);

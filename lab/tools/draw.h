@@ -8,8 +8,8 @@
 
 /* Replays the trace under a contender once more, up to a row, and keeps the contents of its chunks. If the
  * row is 0, nothing was reserved and the map stays empty. */
-strata_status_t strata_take_map(const strata_arguments_t *arguments, const strata_candidate_t *candidate,
-                                const strata_trace_t *trace, size_t row, strata_map_t *map);
+strata_status_t strata_run_map(const strata_arguments_t *arguments, const strata_candidate_t *candidate,
+                               const strata_trace_t *trace, size_t row, strata_map_t *map);
 /* Replays the trace under each contender once more, up to its peak of reserved bytes. Draws the contents to
  * standard output. results[i] belongs to contender i. Only contenders that represent themselves are drawn
  * (stands_for[i] is i). */

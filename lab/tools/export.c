@@ -45,14 +45,14 @@ static const char *mark_of(kind_t kind) {
     }
 }
 
-static strata_status_t run(session_t *session, const strata_run_follow_t *follow, strata_run_look_fn look, void *context) {
+static strata_status_t run(session_t *session, const strata_run_follow_t *follow, strata_run_inspect_fn look, void *context) {
     const strata_candidate_t *candidate = &session->candidates.all[0];
     strata_run_options_t options = {
         .target = candidate->target,
         .timeline = {.lag_ns = session->arguments.lag_ns, .legacy_default = session->arguments.legacy_default},
         .follow = follow,
-        .look = look,
-        .look_context = context,
+        .inspect = look,
+        .inspect_context = context,
     };
     return strata_run(session->trace, candidate->strategy, &options, &session->result);
 }

@@ -120,8 +120,8 @@ static void describe_trace(const strata_arguments_t *arguments, size_t index, co
     close(file);
 }
 
-strata_status_t strata_findings_trace_back(const strata_arguments_t *arguments, const strata_candidates_t *candidates,
-                                           const char *command, strata_findings_t *findings) {
+strata_status_t strata_findings_add_provenance(const strata_arguments_t *arguments, const strata_candidates_t *candidates,
+                                               const char *command, strata_findings_t *findings) {
     strata_provenance_t *provenance = strata_host_new(1, sizeof *provenance);
     findings->provenance = provenance;
     if (!provenance) return STRATA_E_HOST_MEMORY;

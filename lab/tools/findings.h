@@ -11,8 +11,8 @@ strata_status_t strata_findings_make(const strata_arguments_t *arguments, const 
                                      strata_trace_t *const *traces, const strata_run_result_t *results,
                                      strata_findings_t *findings);
 /* Adds the provenance of strategies and traces, for which it reads every regular file again. Fails with E_HOST_MEMORY. */
-strata_status_t strata_findings_trace_back(const strata_arguments_t *arguments, const strata_candidates_t *candidates,
-                                           const char *command, strata_findings_t *findings);
+strata_status_t strata_findings_add_provenance(const strata_arguments_t *arguments, const strata_candidates_t *candidates,
+                                               const char *command, strata_findings_t *findings);
 void strata_findings_end(strata_findings_t *findings);
 
 #endif

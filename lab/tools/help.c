@@ -63,8 +63,8 @@ static void option_item(const strata_option_t *option, char item[ITEM]) {
 /* Formats an option for the usage: in brackets if it is optional, with dots if it may be repeated. */
 static void usage_item(const strata_option_t *option, char item[ITEM]) {
     char bare[ITEM];
-    bool needed = option->often == STRATA_NEEDED || option->often == STRATA_NEEDED_MANY;
-    bool many = option->often == STRATA_MANY || option->often == STRATA_NEEDED_MANY;
+    bool needed = option->often == STRATA_REQUIRED || option->often == STRATA_REQUIRED_MANY;
+    bool many = option->often == STRATA_MANY || option->often == STRATA_REQUIRED_MANY;
     option_item(option, bare);
     snprintf(item, ITEM, "%s%.100s%s%s", needed ? "" : "[", bare, needed ? "" : "]", many ? "..." : "");
 }

@@ -24,9 +24,9 @@ typedef struct arguments {
 } arguments_t;
 
 static const strata_option_t options[] = {
-    {"--as-of", "VERSION", STRATA_ONCE, strata_take_text, offsetof(arguments_t, as_of), 0, 0,
+    {"--as-of", "VERSION", STRATA_ONCE, strata_parse_text, offsetof(arguments_t, as_of), 0, 0,
      "accepts only the keys of one version"},
-    {"--markdown", NULL, STRATA_ONCE, strata_take_flag, offsetof(arguments_t, markdown), 0, 0,
+    {"--markdown", NULL, STRATA_ONCE, strata_parse_flag, offsetof(arguments_t, markdown), 0, 0,
      "prints docs/import.md: every key and what it becomes"},
     STRATA_OPTIONS_END,
 };

@@ -14,7 +14,7 @@ enum { WIDTH = 80, ONE_LINE = 10000, SETS = 64 };
 
 #define ALLOW_CODE(type, member)                                                                                                   \
     {                                                                                                                              \
-        "--allow-code", NULL, STRATA_ONCE, strata_take_flag, offsetof(type, member), 0, 0,                                         \
+        "--allow-code", NULL, STRATA_ONCE, strata_parse_flag, offsetof(type, member), 0, 0,                                        \
             "lets strategies load shared objects with layers (load:), which runs their code"                                       \
     }
 
@@ -55,19 +55,19 @@ typedef struct layers {
     bool markdown;
 } layers_t;
 
-static int take_load(const strata_taking_t *taking, const char *path) {
-    (void)taking;
+static int parse_load(const strata_parsing_t *parsing, const char *path) {
+    (void)parsing;
     return strata_code_load(path, NULL) == STRATA_OK ? STRATA_EXIT_DONE : strata_print_failure();
 }
 
 static const strata_option_t layers_options[] = {
-    {"--markdown", NULL, STRATA_ONCE, strata_take_flag, offsetof(layers_t, markdown), 0, 0, "prints docs/layers.md"},
-    {"--load", "FILE.so", STRATA_MANY, take_load, 0, 0, 0, "also lists the layers of a shared object, which runs its code"},
+    {"--markdown", NULL, STRATA_ONCE, strata_parse_flag, offsetof(layers_t, markdown), 0, 0, "prints docs/layers.md"},
+    {"--load", "FILE.so", STRATA_MANY, parse_load, 0, 0, 0, "also lists the layers of a shared object, which runs its code"},
     STRATA_OPTIONS_END,
 };
 
 /* An unknown name is the caller's fault; output that cannot be written is not. */
-static int tell_layer(const char *name) {
+static int print_layer(const char *name) {
     strata_status_t status = strata_config_layer(stdout, name, strata_terminal_width(WIDTH));
     return status == STRATA_E_IO ? strata_check_written(status) : status == STRATA_OK ? STRATA_EXIT_DONE : strata_print_failure();
 }
@@ -82,7 +82,7 @@ static int run_layers(const strata_command_t *self, int argc, char **argv) {
     if (names == 0) return strata_check_written(strata_config_layers(stdout, layers.markdown));
     for (int i = 0; i < names && status == STRATA_EXIT_DONE; i++) {
         if (i > 0) putchar('\n');
-        status = tell_layer(argv[i]);
+        status = print_layer(argv[i]);
     }
     return status;
 }
@@ -192,20 +192,20 @@ const strata_command_t strata_command_diff = {
 typedef struct explaining {
     strata_config_request_t request;
     const char *set[SETS];
-    bool only_said;
+    bool only_set;
 } explaining_t;
 
-static int take_set(const strata_taking_t *taking, const char *value) {
-    explaining_t *explaining = taking->into;
-    if (!strchr(value, '=')) return strata_usage_error(taking->self, "--set needs PATH=VALUE");
-    if (explaining->request.set_count == SETS) return strata_usage_error(taking->self, "--set is given more than %d times", SETS);
+static int parse_set(const strata_parsing_t *parsing, const char *value) {
+    explaining_t *explaining = parsing->into;
+    if (!strchr(value, '=')) return strata_usage_error(parsing->self, "--set needs PATH=VALUE");
+    if (explaining->request.set_count == SETS) return strata_usage_error(parsing->self, "--set is given more than %d times", SETS);
     explaining->set[explaining->request.set_count++] = value;
     return STRATA_EXIT_DONE;
 }
 
 static const strata_option_t explain_options[] = {
-    {"--set", "PATH=VALUE", STRATA_MANY, take_set, 0, 0, 0, "sets an option"},
-    {"--short", NULL, STRATA_ONCE, strata_take_flag, offsetof(explaining_t, only_said), 0, 0,
+    {"--set", "PATH=VALUE", STRATA_MANY, parse_set, 0, 0, 0, "sets an option"},
+    {"--short", NULL, STRATA_ONCE, strata_parse_flag, offsetof(explaining_t, only_set), 0, 0,
      "leaves out values that are defaults of the layers"},
     ALLOW_CODE(explaining_t, request.allow_code),
     STRATA_OPTIONS_END,
@@ -216,7 +216,7 @@ static int explain(const explaining_t *explaining) {
     strata_status_t status = strata_config_load(&explaining->request, &strategy);
     int exit_status = STRATA_EXIT_DONE;
     if (status != STRATA_OK) exit_status = strata_print_failure();
-    else if (explaining->only_said) exit_status = strata_check_written(strata_config_explain_short(strategy, stdout));
+    else if (explaining->only_set) exit_status = strata_check_written(strata_config_explain_short(strategy, stdout));
     else exit_status = strata_check_written(strata_config_explain(strategy, stdout));
     strata_strategy_delete(strategy);
     return exit_status;

@@ -35,7 +35,7 @@ int strata_check_written(strata_status_t status) {
 }
 
 static int run(const strata_command_t *command, int argc, char **argv) {
-    if (!strata_options_ask_help(command, argc, argv)) return command->run(command, argc, argv);
+    if (!strata_options_has_help(command, argc, argv)) return command->run(command, argc, argv);
     strata_command_print(command, stdout);
     return STRATA_EXIT_DONE;
 }

@@ -30,7 +30,7 @@ typedef struct merge {
     /* These belong to the file that is being read. */
     const char *file;
     bool schema;
-    const char *wrong_run; /* the position of an invalid run; NULL if there is none */
+    const char *bad_run; /* the position of an invalid run; NULL if there is none */
     strata_status_t refused; /* status of an invalid text: E_FORMAT, or another one if there is no room for its runs */
 } merge_t;
 
@@ -111,8 +111,8 @@ static const char *file_member(void *context, strata_json_slice_t name, strata_j
     if (!strata_json_is(name, "runs")) return NULL;
     if (*value.at != '[') return "runs is not an array";
     if (strata_json_value(&scan, value.at, add_run, merge)) return NULL;
-    merge->wrong_run = scan.at;
-    return scan.wrong;
+    merge->bad_run = scan.at;
+    return scan.error;
 }
 
 static strata_status_t merge_file(merge_t *merge, const char *path) {
@@ -122,22 +122,22 @@ static strata_status_t merge_file(merge_t *merge, const char *path) {
     strata_json_scan_t scan = {.begin = *text};
     merge->file = path;
     merge->schema = false;
-    merge->wrong_run = NULL;
+    merge->bad_run = NULL;
     merge->refused = STRATA_E_FORMAT;
     const char *end = strata_json_value(&scan, *text, file_member, merge);
     if (end && *strata_json_spaces(end)) {
         scan.at = strata_json_spaces(end);
-        scan.wrong = "more text after the end";
+        scan.error = "more text after the end";
     } else if (end && !merge->schema) {
         scan.at = *text;
-        scan.wrong = "no \"schema\": 1; give files that strata compare --json wrote";
+        scan.error = "no \"schema\": 1; give files that strata compare --json wrote";
     }
-    if (!scan.wrong) return STRATA_OK;
+    if (!scan.error) return STRATA_OK;
     if (merge->refused == STRATA_E_HOST_MEMORY) return merge->refused; /* not the file's fault, and reported already */
-    if (merge->wrong_run) scan.at = merge->wrong_run;
+    if (merge->bad_run) scan.at = merge->bad_run;
     unsigned line = strata_json_line(&scan);
-    bool ours = merge->refused == STRATA_E_FORMAT && !strstr(scan.wrong, "; ");
-    return strata_fail_at(merge->refused, line, 0, "%s:%u: %s%s", path, line, scan.wrong,
+    bool ours = merge->refused == STRATA_E_FORMAT && !strstr(scan.error, "; ");
+    return strata_fail_at(merge->refused, line, 0, "%s:%u: %s%s", path, line, scan.error,
                           ours ? "; give files that strata compare --json wrote" : "");
 }
 
@@ -222,7 +222,7 @@ typedef struct arguments {
 } arguments_t;
 
 static const strata_option_t options[] = {
-    {"--json", "FILE|-", STRATA_ONCE, strata_take_text, offsetof(arguments_t, json), 0, 0,
+    {"--json", "FILE|-", STRATA_ONCE, strata_parse_text, offsetof(arguments_t, json), 0, 0,
      "file for the comparison (-, standard output)"},
     STRATA_OPTIONS_END,
 };

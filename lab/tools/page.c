@@ -10,13 +10,13 @@ strata_status_t strata_page_file_open(strata_page_file_t *file, const strata_arg
     return status == STRATA_OK ? strata_marked_open(arguments->report, "the page", STRATA_PAGE_MARK, &file->out) : status;
 }
 
-static strata_status_t take_maps(strata_page_file_t *file, const strata_arguments_t *arguments,
-                                 const strata_candidates_t *candidates, const strata_run_result_t *results) {
+static strata_status_t run_maps(strata_page_file_t *file, const strata_arguments_t *arguments,
+                                const strata_candidates_t *candidates, const strata_run_result_t *results) {
     strata_status_t status = STRATA_OK;
     for (size_t i = 0; i < file->page.count && status == STRATA_OK; i++) {
         strata_page_run_t *run = &file->page.runs[i];
         run->result = &results[i];
-        status = strata_take_map(arguments, &candidates->all[i % candidates->count], run->trace, results[i].peak_row, &run->map);
+        status = strata_run_map(arguments, &candidates->all[i % candidates->count], run->trace, results[i].peak_row, &run->map);
     }
     return status;
 }
@@ -26,7 +26,7 @@ strata_status_t strata_page_file_write(strata_page_file_t *file, const strata_ar
                                        const strata_findings_t *findings) {
     if (!file->out) return STRATA_OK;
     if (file->page.count == 0) return STRATA_OK; /* all traces were left out */
-    strata_status_t status = take_maps(file, arguments, candidates, results);
+    strata_status_t status = run_maps(file, arguments, candidates, results);
     if (status == STRATA_OK) status = strata_page_write(file->out, &file->page, findings);
     if (status != STRATA_OK) return status;
     strata_output_t *out = file->out;

@@ -22,7 +22,7 @@ typedef struct arguments {
     uint64_t time_ns, capacity;
     strata_plan_reading_t reading;
     strata_plan_pools_t pools;
-    bool mended, draw, compare, apart, lines;
+    bool close_gaps, draw, compare, apart, lines;
 } arguments_t;
 
 typedef struct session {
@@ -36,25 +36,25 @@ typedef struct session {
 
 /* ---- the command line ---- */
 
-static int take_time(const strata_taking_t *taking, const char *value) {
-    arguments_t *a = taking->into;
+static int parse_time(const strata_parsing_t *parsing, const char *value) {
+    arguments_t *a = parsing->into;
     if (strata_parse_time(value, &a->time_ns) != STRATA_OK)
-        return strata_usage_error(taking->self, "--time: %s", strata_last_error()->text);
+        return strata_usage_error(parsing->self, "--time: %s", strata_last_error()->text);
     if (a->time_ns == 0 || a->time_ns > TIME_MAX)
-        return strata_usage_error(taking->self, "--time %.40s: write a time from 1ns to 86400s", value);
+        return strata_usage_error(parsing->self, "--time %.40s: write a time from 1ns to 86400s", value);
     return STRATA_EXIT_DONE;
 }
 
-static int take_capacity(const strata_taking_t *taking, const char *value) {
-    arguments_t *a = taking->into;
+static int parse_capacity(const strata_parsing_t *parsing, const char *value) {
+    arguments_t *a = parsing->into;
     if (strata_parse_size(value, &a->capacity) != STRATA_OK)
-        return strata_usage_error(taking->self, "--capacity: %s", strata_last_error()->text);
-    if (a->capacity == 0) return strata_usage_error(taking->self, "--capacity is 0; write a size, or leave it out");
+        return strata_usage_error(parsing->self, "--capacity: %s", strata_last_error()->text);
+    if (a->capacity == 0) return strata_usage_error(parsing->self, "--capacity is 0; write a size, or leave it out");
     return STRATA_EXIT_DONE;
 }
 
-static int take_step(const strata_taking_t *taking, const char *value) {
-    arguments_t *a = taking->into;
+static int parse_step(const strata_parsing_t *parsing, const char *value) {
+    arguments_t *a = parsing->into;
     uint64_t step = 0;
     if (strcmp(value, "all") == 0) {
         a->reading.step = STRATA_PLAN_STEP_ALL;
@@ -63,47 +63,47 @@ static int take_step(const strata_taking_t *taking, const char *value) {
     for (const char *at = value; *at && step < UINT32_MAX; at++)
         step = *at >= '0' && *at <= '9' ? 10 * step + (uint64_t)(*at - '0') : UINT32_MAX;
     if (step == 0 || step >= UINT32_MAX)
-        return strata_usage_error(taking->self, "--step %.40s: write a number from 1, or all", value);
+        return strata_usage_error(parsing->self, "--step %.40s: write a number from 1, or all", value);
     a->reading.step = step;
     return STRATA_EXIT_DONE;
 }
 
-static int take_pools(const strata_taking_t *taking, const char *value) {
+static int parse_pools(const strata_parsing_t *parsing, const char *value) {
     static const char *const words[] = {"intermediates", "none", "outputs", "combined"};
-    arguments_t *a = taking->into;
+    arguments_t *a = parsing->into;
     for (unsigned i = 0; i < sizeof words / sizeof *words; i++) {
         a->pools = (strata_plan_pools_t)i;
         if (strcmp(value, words[i]) == 0) return STRATA_EXIT_DONE;
     }
-    return strata_usage_error(taking->self, "--pools %.40s: write intermediates, none, outputs or combined", value);
+    return strata_usage_error(parsing->self, "--pools %.40s: write intermediates, none, outputs or combined", value);
 }
 
-static int take_streams(const strata_taking_t *taking, const char *value) {
-    arguments_t *a = taking->into;
+static int parse_streams(const strata_parsing_t *parsing, const char *value) {
+    arguments_t *a = parsing->into;
     a->apart = strcmp(value, "apart") == 0;
     if (a->apart || strcmp(value, "together") == 0) return STRATA_EXIT_DONE;
-    return strata_usage_error(taking->self, "--streams %.40s: write together or apart", value);
+    return strata_usage_error(parsing->self, "--streams %.40s: write together or apart", value);
 }
 
 #define TEXT(name, letters, member, meaning)                                                                                       \
-    { name, letters, STRATA_ONCE, strata_take_text, offsetof(arguments_t, member), 0, 0, meaning }
+    { name, letters, STRATA_ONCE, strata_parse_text, offsetof(arguments_t, member), 0, 0, meaning }
 #define FLAG(name, member, meaning)                                                                                                \
-    { name, NULL, STRATA_ONCE, strata_take_flag, offsetof(arguments_t, member), 0, 0, meaning }
-#define TAKEN(name, letters, take, meaning)                                                                                        \
-    { name, letters, STRATA_ONCE, take, 0, 0, 0, meaning }
+    { name, NULL, STRATA_ONCE, strata_parse_flag, offsetof(arguments_t, member), 0, 0, meaning }
+#define PARSED(name, letters, parse, meaning)                                                                                      \
+    { name, letters, STRATA_ONCE, parse, 0, 0, 0, meaning }
 
 static const strata_option_t options[] = {
     TEXT("--planner", "NAME", planner, "auto, greedy, exact, reuse or tree (auto)"),
-    TAKEN("--time", "TIME", take_time, "time limit, including reading the file; with --compare, of each planner (10s)"),
-    TAKEN("--capacity", "SIZE", take_capacity,
-          "size that the plan must fit into; stops soon after a plan fits, and at once if the lower bound is larger"),
-    TAKEN("--step", "N|all", take_step, "plans the N-th step of a trace, or all of it (a repeated step, if there is one)"),
-    TAKEN("--streams", "HOW", take_streams,
-          "for traces with several streams: together shares addresses between streams, in the host's order, where that lowers the "
-          "peak; apart never does (together)"),
-    TAKEN("--pools", "MODE", take_pools, "pools of the planner tree: intermediates, none, outputs or combined (intermediates)"),
-    FLAG("--mended", mended, "repairs known gaps of the peers in the planners reuse and tree"),
-    FLAG("--anew", reading.anew, "ignores the offsets in the file"),
+    PARSED("--time", "TIME", parse_time, "time limit, including reading the file; with --compare, of each planner (10s)"),
+    PARSED("--capacity", "SIZE", parse_capacity,
+           "size that the plan must fit into; stops soon after a plan fits, and at once if the lower bound is larger"),
+    PARSED("--step", "N|all", parse_step, "plans the N-th step of a trace, or all of it (a repeated step, if there is one)"),
+    PARSED("--streams", "HOW", parse_streams,
+           "for traces with several streams: together shares addresses between streams, in the host's order, where that lowers the "
+           "peak; apart never does (together)"),
+    PARSED("--pools", "MODE", parse_pools, "pools of the planner tree: intermediates, none, outputs or combined (intermediates)"),
+    FLAG("--close-gaps", close_gaps, "repairs known gaps of the peers in the planners reuse and tree"),
+    FLAG("--ignore-offsets", reading.ignore_offsets, "ignores the offsets in the file"),
     TEXT("--json", "FILE", json, "writes the figures as JSON (- for standard output)"),
     TEXT("-o", "FILE", out, "writes the plan, as JSON if the name ends in .json, else as CSV"),
     FLAG("--draw", draw, "draws the plan: time across, addresses up"),
@@ -248,7 +248,7 @@ static strata_status_t write_files(const session_t *s) {
     return status;
 }
 
-static int tell(session_t *s, const strata_plan_options_t *o) {
+static int report_plan(session_t *s, const strata_plan_options_t *o) {
     bool quiet = (s->a.json && strcmp(s->a.json, "-") == 0) || (s->a.out && strcmp(s->a.out, "-") == 0);
     uint64_t *bound = &s->summary.result.lower_bound;
     strata_status_t status = s->a.capacity ? bound_of(s, bound) : STRATA_OK;
@@ -295,12 +295,12 @@ static int run_plan(const strata_command_t *self, int argc, char **argv) {
                                .time_ns = a->time_ns,
                                .capacity = a->capacity,
                                .pools = a->pools,
-                               .mended = a->mended};
+                               .close_gaps = a->close_gaps};
     if (strata_plan_input_read(argv[0], &a->reading, &session.input) != STRATA_OK) return strata_print_failure();
     /* Reading took a part of the time, and checking will take another. A plan is made even if no time is left. */
     uint64_t spent = strata_real_now() - begin + session.input.table.count * CHECK_NS;
     if (!a->compare) o.time_ns = a->time_ns > spent ? a->time_ns - spent : 1;
-    if (!a->compare) status = tell(&session, &o);
+    if (!a->compare) status = report_plan(&session, &o);
     else if (strata_plan_contest(stdout, &session.input, &o) != STRATA_OK) status = strata_print_failure();
     strata_host_delete(session.offsets);
     strata_plan_input_delete(&session.input);

@@ -21,30 +21,30 @@ typedef struct arguments {
     bool table;
 } arguments_t;
 
-static int take_set(const strata_taking_t *taking, const char *text) {
-    arguments_t *a = taking->into;
-    if (a->set_count == SETTINGS) return strata_usage_error(taking->self, "--set is given more than %d times", SETTINGS);
+static int parse_set(const strata_parsing_t *parsing, const char *text) {
+    arguments_t *a = parsing->into;
+    if (a->set_count == SETTINGS) return strata_usage_error(parsing->self, "--set is given more than %d times", SETTINGS);
     if (strchr(text, ','))
-        return strata_usage_error(taking->self, "--set %.60s: write one setting without a comma, and repeat --set for others",
+        return strata_usage_error(parsing->self, "--set %.60s: write one setting without a comma, and repeat --set for others",
                                   text);
     a->set[a->set_count++] = text;
     return STRATA_EXIT_DONE;
 }
 
-static int take_report(const strata_taking_t *taking, const char *file) {
-    if (file && !*file) return strata_usage_error(taking->self, "--report= has no file name");
-    ((arguments_t *)taking->into)->report = file ? file : "1";
+static int parse_report(const strata_parsing_t *parsing, const char *file) {
+    if (file && !*file) return strata_usage_error(parsing->self, "--report= has no file name");
+    ((arguments_t *)parsing->into)->report = file ? file : "1";
     return STRATA_EXIT_DONE;
 }
 
 static const strata_option_t options[] = {
-    {"--strategy", "NAME|FILE", STRATA_ONCE, strata_take_text, offsetof(arguments_t, strategy), 0, 0,
+    {"--strategy", "NAME|FILE", STRATA_ONCE, strata_parse_text, offsetof(arguments_t, strategy), 0, 0,
      "a preset or a strategy file (STRATA_STRATEGY, else strata)"},
-    {"--set", "PATH=VALUE", STRATA_MANY, take_set, 0, 0, 0, "overrides an option of the strategy"},
-    {"--report", "[=FILE]", STRATA_ONCE, take_report, 0, 0, 0,
+    {"--set", "PATH=VALUE", STRATA_MANY, parse_set, 0, 0, 0, "overrides an option of the strategy"},
+    {"--report", "[=FILE]", STRATA_ONCE, parse_report, 0, 0, 0,
      "at the end of each process, writes how many calls of each function Strata and CUDA served, to standard error or to a file; "
      "%p in its name is the process ID"},
-    {"--table", NULL, STRATA_ONCE, strata_take_flag, offsetof(arguments_t, table), 0, 0,
+    {"--table", NULL, STRATA_ONCE, strata_parse_flag, offsetof(arguments_t, table), 0, 0,
      "prints the table of docs/integrations.md: the intercepted functions and their treatment"},
     STRATA_OPTIONS_END,
 };
@@ -93,7 +93,7 @@ static bool find_library(char *path, size_t capacity) {
 }
 
 /* Puts the text in front of the variable's value, separated by `before`. */
-static bool put_in_front(const char *name, const char *text, char before) {
+static bool prepend_variable(const char *name, const char *text, char before) {
     char whole[SETTINGS_ROOM];
     const char *old = getenv(name);
     int length = old && *old ? snprintf(whole, sizeof whole, "%s%c%s", text, before, old)
@@ -131,7 +131,7 @@ static int check_report(const strata_command_t *self, const char *file) {
 }
 
 static bool prepare(const arguments_t *a, const char *library) {
-    bool fits = put_in_front("LD_PRELOAD", library, ':') && (!a->strategy || setenv("STRATA_STRATEGY", a->strategy, 1) == 0) &&
+    bool fits = prepend_variable("LD_PRELOAD", library, ':') && (!a->strategy || setenv("STRATA_STRATEGY", a->strategy, 1) == 0) &&
                 (!a->report || set_report(a->report));
     for (size_t i = 0; i < a->set_count && fits; i++) fits = add_setting(a->set[i]);
     return fits;

@@ -42,8 +42,8 @@ static strata_status_t run(session_t *session, size_t rows, strata_stats_t *stat
         .target = candidate->target,
         .timeline = {.lag_ns = session->arguments.lag_ns, .legacy_default = session->arguments.legacy_default},
         .rows = rows,
-        .look = stats ? strata_stats_write : NULL,
-        .look_context = stats,
+        .inspect = stats ? strata_stats_write : NULL,
+        .inspect_context = stats,
         .follow = stats ? &follow : NULL,
     };
     return strata_run(session->trace, candidate->strategy, &options, &session->result);
@@ -63,7 +63,7 @@ static strata_status_t find_row(session_t *session, size_t *row) {
 }
 
 /* Reading is complete, so E_IO can only be from writing. */
-static int tell(session_t *session, size_t row) {
+static int print_stats(session_t *session, size_t row) {
     const strata_arguments_t *arguments = &session->arguments;
     strata_stats_t stats = {.blocks = arguments->blocks,
                             .steps = arguments->steps,
@@ -86,8 +86,8 @@ static int end(session_t *session, int exit_status) {
         fprintf(stderr, "strata: %s\n", session->result.first_failure);
         exit_status = STRATA_EXIT_FAILED;
     }
-    if (*session->result.ended.lost) {
-        fprintf(stderr, "strata: at the close: %s\n", session->result.ended.lost);
+    if (*session->result.ended.close_error) {
+        fprintf(stderr, "strata: at the close: %s\n", session->result.ended.close_error);
         if (exit_status == STRATA_EXIT_DONE) exit_status = STRATA_EXIT_FAILED;
     }
     if (session->trace && session->candidates.count > 0)
@@ -106,7 +106,7 @@ static int run_stats(const strata_command_t *self, int argc, char **argv) {
     size_t row = 0;
     strata_status_t status = load(&session);
     if (status == STRATA_OK) status = find_row(&session, &row);
-    return end(&session, status == STRATA_OK ? tell(&session, row) : strata_print_failure());
+    return end(&session, status == STRATA_OK ? print_stats(&session, row) : strata_print_failure());
 }
 
 const strata_command_t strata_command_stats = {

@@ -10,7 +10,7 @@
 #include "lab/torture/steps.h"
 #include "strategy/registry/code.h"
 
-enum { FILES = 32, OBJECTS = 16, TOLD = 3, STACKS = 200, DRAWN_EACH = 3, OWN_STACKS = 24, SELDOM = 250, OWN_SELDOM = 20 };
+enum { FILES = 32, OBJECTS = 16, PRINTED_MAX = 3, STACKS = 200, DRAWN_EACH = 3, OWN_STACKS = 24, SELDOM = 250, OWN_SELDOM = 20 };
 
 typedef struct arguments {
     uint64_t programs, seed, first, length, stacks, jobs;
@@ -23,25 +23,25 @@ typedef struct arguments {
 
 /* ---- the command line ---- */
 
-static int add_name(const strata_taking_t *taking, const char *text, const char **names, size_t most, size_t *count) {
-    if (!*text) return strata_usage_error(taking->self, "%s needs %s", taking->option->name, taking->option->value);
-    if (*count == most) return strata_usage_error(taking->self, "%s is given more than %zu times", taking->option->name, most);
+static int add_name(const strata_parsing_t *parsing, const char *text, const char **names, size_t most, size_t *count) {
+    if (!*text) return strata_usage_error(parsing->self, "%s needs %s", parsing->option->name, parsing->option->value);
+    if (*count == most) return strata_usage_error(parsing->self, "%s is given more than %zu times", parsing->option->name, most);
     names[(*count)++] = text;
     return STRATA_EXIT_DONE;
 }
 
-static int take_strategy(const strata_taking_t *taking, const char *text) {
-    arguments_t *a = taking->into;
-    return add_name(taking, text, a->files, FILES, &a->file_count);
+static int parse_strategy(const strata_parsing_t *parsing, const char *text) {
+    arguments_t *a = parsing->into;
+    return add_name(parsing, text, a->files, FILES, &a->file_count);
 }
 
-static int take_layers(const strata_taking_t *taking, const char *text) {
-    arguments_t *a = taking->into;
-    return add_name(taking, text, a->objects, OBJECTS, &a->object_count);
+static int parse_layers(const strata_parsing_t *parsing, const char *text) {
+    arguments_t *a = parsing->into;
+    return add_name(parsing, text, a->objects, OBJECTS, &a->object_count);
 }
 
 #define NUMBER(name, letter, member, low, high, meaning)                                                                           \
-    { name, letter, STRATA_ONCE, strata_take_number, offsetof(arguments_t, member), low, high, meaning }
+    { name, letter, STRATA_ONCE, strata_parse_number, offsetof(arguments_t, member), low, high, meaning }
 
 static const strata_option_t options[] = {
     NUMBER("--programs", "N", programs, 1, 1000000000, "number of programs (500)"),
@@ -49,14 +49,14 @@ static const strata_option_t options[] = {
     NUMBER("--first", "I", first, 0, 1000000000, "first program of the seed (0)"),
     NUMBER("--length", "N", length, 1, 100000,
            "operations of each program, nearly all on one cache, of which a third serve blocks (a few dozen, of all kinds)"),
-    {"--strategy", "NAME|FILE", STRATA_MANY, take_strategy, 0, 0, 0,
+    {"--strategy", "NAME|FILE", STRATA_MANY, parse_strategy, 0, 0, 0,
      "a preset or a strategy file, instead of all presets and random legal stacks"},
-    {"--layers", "FILE.so", STRATA_MANY, take_layers, 0, 0, 0,
+    {"--layers", "FILE.so", STRATA_MANY, parse_layers, 0, 0, 0,
      "the layers of a shared object, in random legal stacks; runs its code"},
-    {"--allow-code", NULL, STRATA_ONCE, strata_take_flag, offsetof(arguments_t, allow_code), 0, 0,
+    {"--allow-code", NULL, STRATA_ONCE, strata_parse_flag, offsetof(arguments_t, allow_code), 0, 0,
      "lets strategies load shared objects with layers (load:), which runs their code"},
     NUMBER("--stacks", "N", stacks, 0, 10000, "random legal stacks, three for each program in turn (200)"),
-    {"--progress", NULL, STRATA_ONCE, strata_take_flag, offsetof(arguments_t, progress), 0, 0,
+    {"--progress", NULL, STRATA_ONCE, strata_parse_flag, offsetof(arguments_t, progress), 0, 0,
      "reports progress on standard error (always, if that is a terminal)"},
     NUMBER("--thin", "K", thin, 1, 1000, "runs each program under every K-th strategy, in turn, instead of all"),
     NUMBER("--steps", "N", steps, 1, 1000000,
@@ -164,17 +164,17 @@ static bool is_first_of_kind(const torture_failure_t *failures, uint32_t index) 
     return true;
 }
 
-static strata_status_t tell_failures(const torture_campaign_t *c, const torture_failure_t *failures, uint32_t count) {
+static strata_status_t print_failures(const torture_campaign_t *c, const torture_failure_t *failures, uint32_t count) {
     strata_status_t status = STRATA_OK;
-    uint32_t told = 0;
+    uint32_t printed = 0;
     for (uint32_t i = 0; i < count; i++)
         printf("failed: program %" PRIu64 " under %s: %s\n", failures[i].run.number,
                c->strategies->all[failures[i].run.strategy].name, torture_fault_text(failures[i].verdict.fault));
-    for (uint32_t i = 0; i < count && told < TOLD && status == STRATA_OK; i++) {
+    for (uint32_t i = 0; i < count && printed < PRINTED_MAX && status == STRATA_OK; i++) {
         if (!is_first_of_kind(failures, i)) continue;
         printf("\n");
-        status = torture_print_progress(stdout, c, &failures[i], true);
-        told++;
+        status = torture_report_failure(stdout, c, &failures[i], true);
+        printed++;
     }
     if (count) printf("\n");
     return status;
@@ -190,7 +190,7 @@ static int run(torture_campaign_t *c, bool progress) {
     strata_status_t status = torture_run_isolated(c, &sum, failures, &count);
     double took = seconds() - begin;
     end_progress(&shown);
-    if (status == STRATA_OK) status = tell_failures(c, failures, count);
+    if (status == STRATA_OK) status = print_failures(c, failures, count);
     if (status != STRATA_OK) return strata_print_failure();
     print_sum(c, &sum, took);
     return sum.failed ? STRATA_EXIT_FAILED : STRATA_EXIT_DONE;

@@ -16,7 +16,7 @@ bool torture_campaign_draw(const torture_campaign_t *campaign, uint64_t number, 
 
 typedef struct each {
     const torture_campaign_t *campaign;
-    torture_each_fn tell;
+    torture_each_fn visit;
     void *context;
     uint64_t number;
     torture_program_t drawn, well_formed[TORTURE_DIALECTS];
@@ -44,30 +44,30 @@ static bool is_left_out(const each_t *each, uint32_t position) {
 }
 
 /* Both orders of threads are tried in turn, one with the program's even strategies, the other with its odd ones. */
-static bool tell_modes(each_t *each, uint32_t strategy, uint32_t position) {
+static bool visit_modes(each_t *each, uint32_t strategy, uint32_t position) {
     if (is_left_out(each, position)) return true;
     const torture_program_t *well_formed = well_formed_in(each, each->campaign->strategies->all[strategy].dialect);
     torture_run_t run = {.number = each->number, .strategy = strategy, .mode = STRATA_TORTURE_INTERLEAVED};
-    if (!each->tell(each->context, &run, well_formed)) return false;
+    if (!each->visit(each->context, &run, well_formed)) return false;
     if (well_formed->threads == 1 || (each->campaign->few_threads && (each->number + strategy) % 3)) return true;
     run.mode = (each->number + strategy) % 2 ? STRATA_TORTURE_TURNS : STRATA_TORTURE_AT_ONCE;
-    return each->tell(each->context, &run, well_formed);
+    return each->visit(each->context, &run, well_formed);
 }
 
-void torture_each_run(const torture_campaign_t *campaign, uint64_t number, torture_each_fn tell, void *context) {
+void torture_each_run(const torture_campaign_t *campaign, uint64_t number, torture_each_fn visit, void *context) {
     static _Thread_local each_t each;
     const torture_strategies_t *list = campaign->strategies;
     uint32_t others = list->count - list->drawn, drawn = campaign->drawn_each < list->drawn ? campaign->drawn_each : list->drawn;
     each.campaign = campaign;
-    each.tell = tell;
+    each.visit = visit;
     each.context = context;
     each.number = number;
     memset(each.made, 0, sizeof each.made);
     if (!torture_campaign_draw(campaign, number, &each.drawn)) fail();
     for (uint32_t i = 0; i < others; i++)
-        if (!tell_modes(&each, i, i)) return;
+        if (!visit_modes(&each, i, i)) return;
     for (uint32_t i = 0; i < drawn; i++)
-        if (!tell_modes(&each, others + (uint32_t)((number * campaign->drawn_each + i) % list->drawn), others + i)) return;
+        if (!visit_modes(&each, others + (uint32_t)((number * campaign->drawn_each + i) % list->drawn), others + i)) return;
 }
 
 void torture_sum_add(torture_sum_t *sum, const torture_run_t *run, const torture_program_t *well_formed,

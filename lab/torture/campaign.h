@@ -72,6 +72,6 @@ strata_status_t torture_run_isolated(const torture_campaign_t *campaign, torture
                                      uint32_t *failure_count);
 
 /* Shrinks a failure, in separate processes if `apart` is true. Prints its description and a C program that shows it. */
-strata_status_t torture_print_progress(FILE *out, const torture_campaign_t *campaign, const torture_failure_t *failure, bool apart);
+strata_status_t torture_report_failure(FILE *out, const torture_campaign_t *campaign, const torture_failure_t *failure, bool apart);
 
 #endif

@@ -154,7 +154,7 @@ static void draw_op(drawing_t *d, torture_op_t *op) {
 
 /* ---- borrows ---- */
 
-static void put(drawing_t *d, torture_kind_t kind, uint32_t block, uint8_t stream) {
+static void add_op(drawing_t *d, torture_kind_t kind, uint32_t block, uint8_t stream) {
     if (d->program->count >= d->wanted) return;
     torture_op_t op = blank(d, kind);
     op.stream = stream;
@@ -165,12 +165,12 @@ static void put(drawing_t *d, torture_kind_t kind, uint32_t block, uint8_t strea
     d->program->ops[d->program->count++] = op;
 }
 
-static void put_maybe(drawing_t *d, uint64_t n, torture_kind_t kind, uint32_t block, uint8_t stream) {
-    if (one_in(d, n)) put(d, kind, block, stream);
+static void maybe_add_op(drawing_t *d, uint64_t n, torture_kind_t kind, uint32_t block, uint8_t stream) {
+    if (one_in(d, n)) add_op(d, kind, block, stream);
 }
 
 /* Requests a freed size once more and uses it, which is the best chance to get the same memory. */
-static void ask_again(drawing_t *d, uint32_t block) {
+static void request_again(drawing_t *d, uint32_t block) {
     const torture_op_t *asked = &d->asked[block];
     if (d->served == d->most || d->program->count >= d->wanted) return;
     torture_op_t op = *asked;
@@ -179,7 +179,7 @@ static void ask_again(drawing_t *d, uint32_t block) {
     d->live[d->live_count++] = op.blocks[0];
     d->asked[op.blocks[0]] = op;
     d->program->ops[d->program->count++] = op;
-    if (asked->stream != STRATA_TORTURE_NO_STREAM) put(d, STRATA_TORTURE_WORK, op.blocks[0], asked->stream);
+    if (asked->stream != STRATA_TORTURE_NO_STREAM) add_op(d, STRATA_TORTURE_WORK, op.blocks[0], asked->stream);
 }
 
 /* Other streams use a block and borrow it, before the use or after it. Then it is freed and requested again. */
@@ -189,21 +189,21 @@ static void draw_loan(drawing_t *d) {
     uint32_t block = d->live[d->live_count - 1 - below(d, range)];
     uint8_t streams[2] = {some_stream(d), some_stream(d)};
     uint32_t count = 1 + (uint32_t)below(d, 2);
-    for (uint32_t i = 0; i < count; i++) put_maybe(d, 2, STRATA_TORTURE_BORROW, block, streams[i]);
-    for (uint32_t i = 0; i < count; i++) put(d, STRATA_TORTURE_WORK, block, streams[i]);
-    for (uint32_t i = 0; i < count; i++) put_maybe(d, 3, STRATA_TORTURE_BORROW, block, streams[i]);
-    put_maybe(d, 5, STRATA_TORTURE_ERASE, block, streams[0]);
-    put_maybe(d, 8, STRATA_TORTURE_RENEW, block, streams[0]);
+    for (uint32_t i = 0; i < count; i++) maybe_add_op(d, 2, STRATA_TORTURE_BORROW, block, streams[i]);
+    for (uint32_t i = 0; i < count; i++) add_op(d, STRATA_TORTURE_WORK, block, streams[i]);
+    for (uint32_t i = 0; i < count; i++) maybe_add_op(d, 3, STRATA_TORTURE_BORROW, block, streams[i]);
+    maybe_add_op(d, 5, STRATA_TORTURE_ERASE, block, streams[0]);
+    maybe_add_op(d, 8, STRATA_TORTURE_RENEW, block, streams[0]);
     if (one_in(d, 4)) return;
-    put(d, STRATA_TORTURE_FREE, block, streams[0]);
+    add_op(d, STRATA_TORTURE_FREE, block, streams[0]);
     forget_live(d, block);
-    put_maybe(d, 3, STRATA_TORTURE_PASS, block, streams[0]);
-    if (!one_in(d, 4)) ask_again(d, block);
+    maybe_add_op(d, 3, STRATA_TORTURE_PASS, block, streams[0]);
+    if (!one_in(d, 4)) request_again(d, block);
 }
 
 /* ---- captures ---- */
 
-static void put_graph(drawing_t *d, torture_kind_t kind, uint8_t graph, uint8_t pool) {
+static void add_graph_op(drawing_t *d, torture_kind_t kind, uint8_t graph, uint8_t pool) {
     if (d->program->count >= d->wanted) return;
     torture_op_t op = blank(d, kind);
     op.stream = kind == STRATA_TORTURE_LAUNCH ? some_stream(d) : d->captured[0];
@@ -214,7 +214,7 @@ static void put_graph(drawing_t *d, torture_kind_t kind, uint8_t graph, uint8_t 
     d->program->ops[d->program->count++] = op;
 }
 
-static void put_others(drawing_t *d, uint32_t most) {
+static void add_others(drawing_t *d, uint32_t most) {
     for (uint64_t count = below(d, most); count > 0 && d->program->count < d->wanted; count--) {
         if (one_in(d, d->inside ? 2 : 4)) draw_loan(d);
         else draw_op(d, &d->program->ops[d->program->count++]);
@@ -222,13 +222,13 @@ static void put_others(drawing_t *d, uint32_t most) {
 }
 
 /* The other stream joins the capture, and the first stream then waits for it. */
-static void put_join(drawing_t *d) {
+static void add_join(drawing_t *d) {
     if (d->program->count + 2 >= d->wanted) return;
     torture_op_t op = blank(d, STRATA_TORTURE_ORDER);
     op.stream = d->captured[1];
     op.other = d->captured[0];
     d->program->ops[d->program->count++] = op;
-    put_others(d, 8);
+    add_others(d, 8);
     op.stream = d->captured[0];
     op.other = d->captured[1];
     if (d->program->count < d->wanted && !one_in(d, 3)) d->program->ops[d->program->count++] = op;
@@ -252,34 +252,34 @@ static void draw_capture(drawing_t *d) {
     if (d->graphs == STRATA_TORTURE_GRAPHS) return;
     choose_capture(d, &graph, &pool);
     bool late = one_in(d, 8);
-    if (!late) put_graph(d, STRATA_TORTURE_POOL_BEGIN, graph, pool);
-    if (one_in(d, 6)) put_others(d, 3);
-    put_graph(d, STRATA_TORTURE_CAPTURE, graph, pool);
+    if (!late) add_graph_op(d, STRATA_TORTURE_POOL_BEGIN, graph, pool);
+    if (one_in(d, 6)) add_others(d, 3);
+    add_graph_op(d, STRATA_TORTURE_CAPTURE, graph, pool);
     d->inside = true;
-    if (late) put_others(d, 3);
-    if (late) put_graph(d, STRATA_TORTURE_POOL_BEGIN, graph, pool);
-    put_others(d, 6);
-    if (!one_in(d, 3)) put_join(d);
-    put_others(d, 6);
+    if (late) add_others(d, 3);
+    if (late) add_graph_op(d, STRATA_TORTURE_POOL_BEGIN, graph, pool);
+    add_others(d, 6);
+    if (!one_in(d, 3)) add_join(d);
+    add_others(d, 6);
     d->inside = false;
     if (one_in(d, 12)) return;
-    put_graph(d, STRATA_TORTURE_END_CAPTURE, graph, pool);
-    if (one_in(d, 6)) put_others(d, 4);
-    put_graph(d, STRATA_TORTURE_POOL_END, graph, pool);
-    if (one_in(d, 2)) put_graph(d, STRATA_TORTURE_POOL_REMOVE, graph, pool);
+    add_graph_op(d, STRATA_TORTURE_END_CAPTURE, graph, pool);
+    if (one_in(d, 6)) add_others(d, 4);
+    add_graph_op(d, STRATA_TORTURE_POOL_END, graph, pool);
+    if (one_in(d, 2)) add_graph_op(d, STRATA_TORTURE_POOL_REMOVE, graph, pool);
     for (uint64_t launches = below(d, 4); launches > 0; launches--) {
-        put_others(d, 4);
-        put_graph(d, STRATA_TORTURE_LAUNCH, graph, pool);
+        add_others(d, 4);
+        add_graph_op(d, STRATA_TORTURE_LAUNCH, graph, pool);
     }
-    if (one_in(d, 3)) put_graph(d, STRATA_TORTURE_DESTROY, graph, pool);
-    if (one_in(d, 3)) put_graph(d, STRATA_TORTURE_POOL_REMOVE, graph, pool);
+    if (one_in(d, 3)) add_graph_op(d, STRATA_TORTURE_DESTROY, graph, pool);
+    if (one_in(d, 3)) add_graph_op(d, STRATA_TORTURE_POOL_REMOVE, graph, pool);
 }
 
 /* ---- tastes ---- */
 
 /* Programs differ: one borrows all the time, one never renews a stream, one has only blocks of one size.
  * Combinations that are rare in programs with a little of everything are frequent in some of these. */
-static void draw_taste(drawing_t *d) {
+static void draw_profile(drawing_t *d) {
     static const uint64_t longest[] = {60, 600, 4000};
     static const uint32_t youngest[] = {1, 2, 4, 16}, lends[] = {2, 4, 8, 64}, captures[] = {0, 5, 10, 20};
     d->lends = lends[below(d, sizeof lends / sizeof *lends)];
@@ -297,7 +297,7 @@ static void draw_taste(drawing_t *d) {
 }
 
 /* Rare losses of a cache show only with thousands of blocks. */
-static void draw_long_taste(drawing_t *d) {
+static void draw_long_profile(drawing_t *d) {
     static const uint32_t parts[STRATA_TORTURE_KINDS] = {
         [STRATA_TORTURE_ALLOCATE] = 40, [STRATA_TORTURE_FREE] = 33,  [STRATA_TORTURE_WORK] = 10,
         [STRATA_TORTURE_CHECK] = 4,     [STRATA_TORTURE_BORROW] = 4, [STRATA_TORTURE_FILL] = 2,
@@ -329,8 +329,8 @@ bool torture_draw(torture_program_t *program, uint64_t seed, uint32_t length) {
     program->check_stream_ids = seed % 2;
     program->capacity = one_in(&d, 3) && !length ? (8 + below(&d, 56)) << 20 : 0;
     program->count = 0;
-    if (length) draw_long_taste(&d);
-    else draw_taste(&d);
+    if (length) draw_long_profile(&d);
+    else draw_profile(&d);
     if (!length) d.wanted = 12 + (uint32_t)below(&d, one_in(&d, 4) ? 180 : 60);
     d.most = length ? length : USUAL_BLOCKS;
     d.live = strata_host_new(d.most, sizeof *d.live);

@@ -25,7 +25,7 @@ void torture_shared_delete(void *memory, size_t size) {
     if (memory) (void)munmap(memory, size);
 }
 
-void torture_ended(int how, int seconds, torture_verdict_t *verdict) {
+void torture_describe_exit(int how, int seconds, torture_verdict_t *verdict) {
     *verdict = (torture_verdict_t){.fault = TORTURE_FAULT_CRASH};
     if (WIFSIGNALED(how) && WTERMSIG(how) == SIGALRM) {
         verdict->fault = TORTURE_FAULT_HANG;
@@ -63,12 +63,13 @@ static int wait_for(pid_t child) {
     return how;
 }
 
-static bool ended_well(int how) { return WIFEXITED(how) && WEXITSTATUS(how) == 0; }
+static bool exited_ok(int how) { return WIFEXITED(how) && WEXITSTATUS(how) == 0; }
 
 strata_status_t torture_play_isolated(const torture_program_t *program, const strata_strategy_t *strategy, bool may_refuse,
                                       strata_torture_mode_t mode, torture_verdict_t *shared) {
     static torture_verdict_t played;
-    torture_ended(0, 0, shared); /* the verdict until the child sets another, because the code that it runs may call exit() */
+    torture_describe_exit(0, 0,
+                          shared); /* the verdict until the child sets another, because the code that it runs may call exit() */
     pid_t child = begin_process();
     if (child < 0) return STRATA_E_IO;
     if (child == 0) {
@@ -78,7 +79,7 @@ strata_status_t torture_play_isolated(const torture_program_t *program, const st
         _exit(0);
     }
     int how = wait_for(child);
-    if (!ended_well(how)) torture_ended(how, TORTURE_SECONDS_SMALL, shared);
+    if (!exited_ok(how)) torture_describe_exit(how, TORTURE_SECONDS_SMALL, shared);
     return STRATA_OK;
 }
 
@@ -128,7 +129,7 @@ static bool work(void *context, const torture_run_t *run, const torture_program_
     return true;
 }
 
-static _Noreturn void be_the_part(const torture_campaign_t *campaign, part_t *part, const torture_run_t *after) {
+static _Noreturn void run_part(const torture_campaign_t *campaign, part_t *part, const torture_run_t *after) {
     static working_t working;
     torture_run_t ended = after ? *after : (torture_run_t){.number = 0};
     working = (working_t){.campaign = campaign, .part = part, .after = after ? &ended : NULL};
@@ -144,11 +145,11 @@ static _Noreturn void be_the_part(const torture_campaign_t *campaign, part_t *pa
 
 static strata_status_t begin_part(const torture_campaign_t *campaign, part_t *part, const torture_run_t *after, pid_t *child) {
     *child = begin_process();
-    if (*child == 0) be_the_part(campaign, part, after);
+    if (*child == 0) run_part(campaign, part, after);
     return *child < 0 ? STRATA_E_IO : STRATA_OK;
 }
 
-static void tell_progress(const torture_campaign_t *campaign, const part_t *parts) {
+static void report_progress(const torture_campaign_t *campaign, const part_t *parts) {
     uint64_t done = 0, failed = 0;
     for (uint32_t i = 0; i < campaign->jobs; i++) {
         done += atomic_load(&parts[i].done);
@@ -160,11 +161,11 @@ static void tell_progress(const torture_campaign_t *campaign, const part_t *part
 static int wait_watching(const torture_campaign_t *campaign, const part_t *parts, pid_t child) {
     int how = 0;
     if (!campaign->progress) return wait_for(child);
-    tell_progress(campaign, parts);
+    report_progress(campaign, parts);
     for (pid_t ended = 0; ended != child;) {
         ended = waitpid(child, &how, WNOHANG);
         if (ended == 0) (void)poll(NULL, 0, TORTURE_LOOK_MS);
-        tell_progress(campaign, parts);
+        report_progress(campaign, parts);
     }
     return how;
 }
@@ -176,8 +177,8 @@ static strata_status_t finish_part(const torture_campaign_t *campaign, part_t *p
     part_t *part = &parts[number];
     for (;;) {
         int how = wait_watching(campaign, parts, child);
-        if (ended_well(how) && part->next >= campaign->programs) return STRATA_OK;
-        torture_ended(how, TORTURE_SECONDS, &verdict);
+        if (exited_ok(how) && part->next >= campaign->programs) return STRATA_OK;
+        torture_describe_exit(how, TORTURE_SECONDS, &verdict);
         torture_run_t run = part->run;
         note_failure(part, &run, &verdict);
         if (part->count == TORTURE_FAILURES_KEPT) return STRATA_OK;

@@ -17,6 +17,6 @@ pid_t torture_fork(void);
 void *torture_shared_new(size_t size);
 void torture_shared_delete(void *memory, size_t size);
 /* Sets the verdict of an ended process: a crash, or a hang after `seconds`. */
-void torture_ended(int how, int seconds, torture_verdict_t *verdict);
+void torture_describe_exit(int how, int seconds, torture_verdict_t *verdict);
 
 #endif

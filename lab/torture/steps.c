@@ -29,7 +29,7 @@ static const char *kind_name(uint8_t kind) {
 static void write_blocks(const steps_t *steps, const torture_world_t *w, const torture_op_t *op) {
     for (uint8_t i = 0; i < op->count; i++) {
         const torture_block_t *b = &w->blocks[op->blocks[i]];
-        if (b->there)
+        if (b->live)
             strata_output_print(steps->out, " block %" PRIu32 " at 0x%" PRIxPTR ", %zu bytes", op->blocks[i],
                                 (uintptr_t)b->block.ptr, b->block.size);
         else strata_output_print(steps->out, " block %" PRIu32 " is not there", op->blocks[i]);

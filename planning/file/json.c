@@ -11,7 +11,7 @@
 
 enum { MAX_BYTES = 256 << 20, NAME_BYTES = 256 };
 
-strata_status_t strata_plan_json_is_one(const char *path, bool *is) {
+strata_status_t strata_plan_json_detect(const char *path, bool *is) {
     strata_input_t *input = NULL;
     const char *bytes;
     size_t count = 0, at = 0;
@@ -58,7 +58,7 @@ typedef struct reading {
     strata_json_scan_t *scan;
     const char *counted; /* position up to which lines were counted, and their number */
     uint32_t lines;
-    uint32_t wrong_line; /* of the invalid buffer; 0 if there is none */
+    uint32_t error_line; /* of the invalid buffer; 0 if there is none */
     bool has_plan;
     strata_status_t failed; /* an error that the text did not cause */
 } reading_t;
@@ -124,7 +124,7 @@ static uint32_t line_of(reading_t *r, const char *at) {
 static const char *read_row(reading_t *r, strata_json_slice_t value) {
     row_t row = {.buffer = {.flags = STRATA_PLAN_FIXED}};
     if (*value.at != '{') return "a buffer must be an object: {\"lower\",\"upper\",\"size\",\"offset\"}";
-    if (!strata_json_value(r->scan, value.at, row_member, &row)) return r->scan->wrong;
+    if (!strata_json_value(r->scan, value.at, row_member, &row)) return r->scan->error;
     if (row.has != 15) return "a buffer needs \"lower\", \"upper\", \"size\" and \"offset\"";
     if (row.buffer.lower >= row.buffer.upper) return "\"lower\" must be below \"upper\"";
     if (row.buffer.alignment && !strata_is_power_of_two(row.buffer.alignment)) return "\"alignment\" is not a power of two";
@@ -137,7 +137,7 @@ static const char *plan_row(void *context, strata_json_slice_t name, strata_json
     (void)name;
     reading_t *r = context;
     const char *why = read_row(r, value);
-    if (why) r->wrong_line = line_of(r, value.at);
+    if (why) r->error_line = line_of(r, value.at);
     return why;
 }
 
@@ -146,12 +146,12 @@ static const char *top_member(void *context, strata_json_slice_t name, strata_js
     if (!strata_json_is(name, "plan")) return NULL;
     if (r->has_plan || *value.at != '[') return "\"plan\" must be one array";
     r->has_plan = true;
-    return strata_json_value(r->scan, value.at, plan_row, r) ? NULL : r->scan->wrong;
+    return strata_json_value(r->scan, value.at, plan_row, r) ? NULL : r->scan->error;
 }
 
-static strata_status_t no_plan(const reading_t *r, const char *path, bool whole) {
-    uint32_t line = whole ? 1 : r->wrong_line ? r->wrong_line : strata_json_line(r->scan);
-    if (!whole) return strata_fail_at(STRATA_E_FORMAT, line, 0, "%s:%u: %s", path, line, r->scan->wrong);
+static strata_status_t fail_no_plan(const reading_t *r, const char *path, bool whole) {
+    uint32_t line = whole ? 1 : r->error_line ? r->error_line : strata_json_line(r->scan);
+    if (!whole) return strata_fail_at(STRATA_E_FORMAT, line, 0, "%s:%u: %s", path, line, r->scan->error);
     return strata_fail_at(STRATA_E_FORMAT, line, 0, "%s:%u: no plan; use a file from strata plan -o: {..., \"plan\": [...]}", path,
                           line);
 }
@@ -166,7 +166,7 @@ strata_status_t strata_plan_json_read(const char *path, strata_plan_table_t *tab
         scan.begin = r.counted = text;
         const char *end = strata_json_value(&scan, text, top_member, &r);
         if (r.failed != STRATA_OK) status = r.failed;
-        else if (!end || *strata_json_spaces(end) || !r.has_plan) status = no_plan(&r, path, end != NULL);
+        else if (!end || *strata_json_spaces(end) || !r.has_plan) status = fail_no_plan(&r, path, end != NULL);
     }
     strata_host_delete(text);
     if (status != STRATA_OK) strata_plan_table_delete(table);

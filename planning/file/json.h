@@ -8,7 +8,7 @@
 #include "planning/file/table.h"
 
 /* Sets *is to true if the file begins like a JSON object. Returns E_IO if it cannot be read. */
-strata_status_t strata_plan_json_is_one(const char *path, bool *is);
+strata_status_t strata_plan_json_detect(const char *path, bool *is);
 /* Reads the buffers of a plan, fixed at its offsets. On failure the table is empty. Returns E_IO,
  * E_FORMAT, E_LIMIT or E_HOST_MEMORY. */
 strata_status_t strata_plan_json_read(const char *path, strata_plan_table_t *table);

@@ -91,7 +91,7 @@ static uint8_t find_column(const char *name) {
     return column;
 }
 
-static strata_status_t wrong_header(const reading_t *r, uint32_t field, const char *what) {
+static strata_status_t fail_header(const reading_t *r, uint32_t field, const char *what) {
     return strata_lines_fail(&r->lines, field < r->field_count ? r->lines.columns[field] : 1,
                              "%s; a header has id,lower,upper,size and optionally alignment,offset,kind,fork,branch,output", what);
 }
@@ -105,14 +105,14 @@ static strata_status_t read_columns(reading_t *r) {
         if (column == STRATA_PLAN_COLUMNS && strncmp(r->lines.fields[i], "x_", 2) == 0) continue;
         bool twice = column < STRATA_PLAN_COLUMNS && r->has[column];
         snprintf(text, sizeof text, twice ? "column \"%s\" appears twice" : "unknown column \"%s\"",
-                 strata_shown(r->lines.fields[i]).text);
-        if (twice || column == STRATA_PLAN_COLUMNS) return wrong_header(r, i, text);
+                 strata_excerpt(r->lines.fields[i]).text);
+        if (twice || column == STRATA_PLAN_COLUMNS) return fail_header(r, i, text);
         r->has[column] = true;
     }
-    if (!r->has[STRATA_PLAN_COLUMN_lower]) return wrong_header(r, r->field_count, "column \"lower\" is missing");
+    if (!r->has[STRATA_PLAN_COLUMN_lower]) return fail_header(r, r->field_count, "column \"lower\" is missing");
     if (r->has[STRATA_PLAN_COLUMN_upper] == r->has[STRATA_PLAN_COLUMN_end])
-        return wrong_header(r, r->field_count, "exactly one of the columns \"upper\" and \"end\" is needed");
-    if (!r->has[STRATA_PLAN_COLUMN_size]) return wrong_header(r, r->field_count, "column \"size\" is missing");
+        return fail_header(r, r->field_count, "exactly one of the columns \"upper\" and \"end\" is needed");
+    if (!r->has[STRATA_PLAN_COLUMN_size]) return fail_header(r, r->field_count, "column \"size\" is missing");
     return STRATA_OK;
 }
 
@@ -146,7 +146,7 @@ static bool parse_number(const char *text, uint64_t *number) {
 static strata_status_t number(const reading_t *r, uint32_t field, uint64_t most, uint64_t *value) {
     if (parse_number(r->lines.fields[field], value) && *value <= most) return STRATA_OK;
     return strata_lines_fail(&r->lines, r->lines.columns[field], "%s is \"%s\"; write a whole number from 0 to %llu",
-                             columns[r->column_of[field]].name, strata_shown(r->lines.fields[field]).text,
+                             columns[r->column_of[field]].name, strata_excerpt(r->lines.fields[field]).text,
                              (unsigned long long)most);
 }
 
@@ -235,7 +235,7 @@ strata_status_t strata_plan_table_read(const char *path, strata_plan_table_t *t)
     return status;
 }
 
-strata_status_t strata_plan_table_is_one(const char *path, bool *is) {
+strata_status_t strata_plan_table_detect(const char *path, bool *is) {
     bool end = false;
     uint32_t count = 0;
     strata_lines_t *lines = strata_host_new(1, sizeof *lines);

@@ -43,7 +43,7 @@ typedef struct strata_plan_table {
 
 /* Sets *is to true if the header of a file is that of buffers, not of a trace. Such a header has a column
  * `lower`, `begin` or `start`. Returns E_IO, E_FORMAT or E_HOST_MEMORY. */
-strata_status_t strata_plan_table_is_one(const char *path, bool *is);
+strata_status_t strata_plan_table_detect(const char *path, bool *is);
 /* Reads a file. On failure the table is empty. Returns E_IO, E_FORMAT, E_LIMIT or E_HOST_MEMORY. */
 strata_status_t strata_plan_table_read(const char *path, strata_plan_table_t *table);
 /* Adds a buffer and copies `name`. Returns E_LIMIT or E_HOST_MEMORY, and then leaves the table unchanged. */

@@ -11,14 +11,14 @@ strata_status_t strata_fit_init(strata_fit_t *fit, const strata_problem_t *probl
     for (fit->leaves = 1; fit->leaves < count;) fit->leaves *= 2;
     fit->offsets = strata_host_new(count, sizeof *fit->offsets);
     fit->reach = strata_host_new(2 * (size_t)fit->leaves, sizeof *fit->reach);
-    fit->begun = strata_host_new((size_t)problem->moments + 1, sizeof *fit->begun);
+    fit->begins_before = strata_host_new((size_t)problem->moments + 1, sizeof *fit->begins_before);
     fit->spans = strata_host_new(count, sizeof *fit->spans);
-    if (!fit->offsets || !fit->reach || !fit->begun || !fit->spans) {
+    if (!fit->offsets || !fit->reach || !fit->begins_before || !fit->spans) {
         strata_fit_destroy(fit);
         return STRATA_E_HOST_MEMORY;
     }
-    for (uint32_t i = 0; i < problem->item_count; i++) fit->begun[problem->items[i].lower + 1]++;
-    for (uint32_t t = 1; t <= problem->moments; t++) fit->begun[t] += fit->begun[t - 1];
+    for (uint32_t i = 0; i < problem->item_count; i++) fit->begins_before[problem->items[i].lower + 1]++;
+    for (uint32_t t = 1; t <= problem->moments; t++) fit->begins_before[t] += fit->begins_before[t - 1];
     strata_fit_clear(fit);
     return STRATA_OK;
 }
@@ -26,7 +26,7 @@ strata_status_t strata_fit_init(strata_fit_t *fit, const strata_problem_t *probl
 void strata_fit_destroy(strata_fit_t *fit) {
     strata_host_delete(fit->offsets);
     strata_host_delete(fit->reach);
-    strata_host_delete(fit->begun);
+    strata_host_delete(fit->begins_before);
     strata_host_delete(fit->spans);
 }
 
@@ -40,7 +40,7 @@ uint64_t strata_fit_pairs(const strata_fit_t *fit) {
     const strata_problem_t *p = fit->problem;
     uint64_t pairs = 0;
     /* If two items overlap in time, the later one begins while the earlier one lives. */
-    for (uint32_t i = 0; i < p->item_count; i++) pairs += fit->begun[p->items[i].upper] - i - 1;
+    for (uint32_t i = 0; i < p->item_count; i++) pairs += fit->begins_before[p->items[i].upper] - i - 1;
     return pairs;
 }
 
@@ -56,11 +56,11 @@ static walk_t begin_walk(const strata_fit_t *fit, const strata_item_t *item) {
     const strata_problem_t *p = fit->problem;
     uint32_t lower = item->fork ? p->forks[item->fork - 1].lower : item->lower;
     uint32_t upper = item->fork ? p->forks[item->fork - 1].upper : item->upper;
-    return (walk_t){.node = 1, .width = fit->leaves, .lower = lower, .end = fit->begun[upper]};
+    return (walk_t){.node = 1, .width = fit->leaves, .lower = lower, .end = fit->begins_before[upper]};
 }
 
 /* Returns the next placed item that overlaps in time, or STRATA_NO_ITEM after the last. */
-static inline uint32_t next_met(const strata_fit_t *fit, walk_t *w) {
+static inline uint32_t next_overlap(const strata_fit_t *fit, walk_t *w) {
     while (w->node != 0 && w->first < w->end) {
         bool reaches = fit->reach[w->node] > w->lower;
         uint32_t found = w->first;
@@ -77,21 +77,21 @@ static inline uint32_t next_met(const strata_fit_t *fit, walk_t *w) {
     return STRATA_NO_ITEM;
 }
 
-static uint32_t collect(strata_fit_t *fit, const strata_item_t *item) {
+static uint32_t collect_overlaps(strata_fit_t *fit, const strata_item_t *item) {
     walk_t walk = begin_walk(fit, item);
     uint32_t count = 0;
-    for (uint32_t other; (other = next_met(fit, &walk)) != STRATA_NO_ITEM;) {
-        const strata_item_t *met = &fit->problem->items[other];
-        if (item->fork && !strata_items_meet(item, met)) continue;
-        fit->spans[count++] = (strata_span_t){fit->offsets[other], fit->offsets[other] + met->size};
+    for (uint32_t other; (other = next_overlap(fit, &walk)) != STRATA_NO_ITEM;) {
+        const strata_item_t *overlapping = &fit->problem->items[other];
+        if (item->fork && !strata_items_overlap(item, overlapping)) continue;
+        fit->spans[count++] = (strata_span_t){fit->offsets[other], fit->offsets[other] + overlapping->size};
     }
     return count;
 }
 
-uint32_t strata_fit_met(const strata_fit_t *fit, uint32_t item, uint32_t *met, uint32_t room) {
+uint32_t strata_fit_overlaps(const strata_fit_t *fit, uint32_t item, uint32_t *overlapping, uint32_t room) {
     walk_t walk = begin_walk(fit, &fit->problem->items[item]);
     uint32_t count = 0;
-    for (uint32_t other; (other = next_met(fit, &walk)) != STRATA_NO_ITEM && count < room;) met[count++] = other;
+    for (uint32_t other; (other = next_overlap(fit, &walk)) != STRATA_NO_ITEM && count < room;) overlapping[count++] = other;
     return count;
 }
 
@@ -161,7 +161,7 @@ void strata_fit_place(strata_fit_t *fit, uint32_t index, strata_gap_t gap) {
     uint64_t offset = item->fixed;
     fit->pairs++;
     if (offset == STRATA_ANYWHERE) {
-        uint32_t count = collect(fit, item);
+        uint32_t count = collect_overlaps(fit, item);
         fit->pairs += count;
         sort_spans(fit->spans, count);
         offset = find_gap(fit->spans, count, item, gap);
@@ -171,7 +171,7 @@ void strata_fit_place(strata_fit_t *fit, uint32_t index, strata_gap_t gap) {
     set_reach(fit, index, item->upper);
 }
 
-void strata_fit_put(strata_fit_t *fit, uint32_t item, uint64_t offset) {
+void strata_fit_place_at(strata_fit_t *fit, uint32_t item, uint64_t offset) {
     fit->offsets[item] = offset;
     set_reach(fit, item, fit->problem->items[item].upper);
 }

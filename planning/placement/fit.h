@@ -18,7 +18,7 @@ typedef struct strata_fit {
     uint64_t peak; /* of the placed items, by rounded sizes */
     uint32_t *reach; /* a tree over the items: the latest `upper` of the placed items below a node */
     uint32_t leaves; /* a power of two */
-    uint32_t *begun; /* by time: the number of items that begin before it */
+    uint32_t *begins_before; /* by time: the number of items that begin before it */
     strata_span_t *spans;
     uint64_t pairs; /* work so far: items placed, plus overlaps examined */
 } strata_fit_t;
@@ -33,12 +33,12 @@ void strata_fit_clear(strata_fit_t *fit);
 /* Places an item that is not placed. */
 void strata_fit_place(strata_fit_t *fit, uint32_t item, strata_gap_t gap);
 /* Puts an item that is not placed at an offset where it must fit. The peak is unchanged. */
-void strata_fit_put(strata_fit_t *fit, uint32_t item, uint64_t offset);
+void strata_fit_place_at(strata_fit_t *fit, uint32_t item, uint64_t offset);
 /* Removes a placed item. The peak is unchanged. */
 void strata_fit_remove(strata_fit_t *fit, uint32_t item);
 /* Stores the placed items that overlap the item in time, in order of their begins, at most `room` of
  * them. Returns their number. */
-uint32_t strata_fit_met(const strata_fit_t *fit, uint32_t item, uint32_t *met, uint32_t room);
+uint32_t strata_fit_overlaps(const strata_fit_t *fit, uint32_t item, uint32_t *overlapping, uint32_t room);
 /* Returns the number of pairs of items that live at one moment, without those that only forks add. */
 uint64_t strata_fit_pairs(const strata_fit_t *fit);
 

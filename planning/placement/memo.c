@@ -5,7 +5,7 @@
 #include "platform/host/host_memory.h"
 
 /* Small problems get small tables, since their search would end before large tables were zeroed. */
-enum { ENTRIES = 1 << 18, ROOM = 1 << 23, SMALL = 64, SMALL_ENTRIES = 1 << 12, SMALL_ROOM = 1 << 16, LOOKED_AT = 16 };
+enum { ENTRIES = 1 << 18, ROOM = 1 << 23, SMALL = 64, SMALL_ENTRIES = 1 << 12, SMALL_ROOM = 1 << 16, PROBES_MAX = 16 };
 
 strata_status_t strata_memo_init(strata_memo_t *memo, uint32_t items) {
     *memo = (strata_memo_t){.capacity = items > SMALL ? ENTRIES : SMALL_ENTRIES,
@@ -28,17 +28,17 @@ void strata_memo_clear(strata_memo_t *memo) {
     memo->used = memo->room_used = 0;
 }
 
-static bool no_more(const uint64_t *room, const uint64_t *known, uint32_t count) {
+static bool is_dominated(const uint64_t *room, const uint64_t *known, uint32_t count) {
     for (uint32_t i = 0; i < count; i++)
         if (room[i] > known[i]) return false;
     return true;
 }
 
 bool strata_memo_has(const strata_memo_t *memo, uint64_t key, const uint64_t *room, uint32_t count) {
-    for (uint32_t slot = (uint32_t)key, i = 0; i < LOOKED_AT; i++, slot++) {
+    for (uint32_t slot = (uint32_t)key, i = 0; i < PROBES_MAX; i++, slot++) {
         const strata_memo_entry_t *entry = &memo->entries[slot & (memo->capacity - 1)];
         if (entry->at == 0) return false;
-        if (entry->key == key && entry->count == count && no_more(room, memo->room + entry->at - 1, count)) return true;
+        if (entry->key == key && entry->count == count && is_dominated(room, memo->room + entry->at - 1, count)) return true;
     }
     return false;
 }
@@ -46,7 +46,7 @@ bool strata_memo_has(const strata_memo_t *memo, uint64_t key, const uint64_t *ro
 void strata_memo_note(strata_memo_t *memo, uint64_t key, const uint64_t *room, uint32_t count) {
     if (count > memo->room_capacity) return;
     if (memo->used > memo->capacity / 2 || memo->room_used > memo->room_capacity - count) strata_memo_clear(memo);
-    for (uint32_t slot = (uint32_t)key, i = 0; i < LOOKED_AT; i++, slot++) {
+    for (uint32_t slot = (uint32_t)key, i = 0; i < PROBES_MAX; i++, slot++) {
         strata_memo_entry_t *entry = &memo->entries[slot & (memo->capacity - 1)];
         if (entry->at != 0) continue;
         *entry = (strata_memo_entry_t){.key = key, .at = memo->room_used + 1, .count = count};

@@ -62,7 +62,7 @@ static void add_free(online_t *o, uint32_t piece) {
     pieces[piece].free = true;
 }
 
-static void take_free(online_t *o, uint32_t piece) {
+static void remove_free(online_t *o, uint32_t piece) {
     piece_t *pieces = o->pieces;
     uint32_t *link = &o->root;
     while (*link != piece) link = is_before(&pieces[piece], &pieces[*link]) ? &pieces[*link].left : &pieces[*link].right;
@@ -99,7 +99,7 @@ static uint32_t new_piece(online_t *o, uint64_t offset, uint64_t size, uint32_t 
 }
 
 /* Coalesces `next` into `piece`. */
-static void swallow(online_t *o, uint32_t piece, uint32_t next) {
+static void coalesce(online_t *o, uint32_t piece, uint32_t next) {
     piece_t *p = &o->pieces[piece], *n = &o->pieces[next];
     p->size += n->size;
     p->after = n->after;
@@ -110,7 +110,7 @@ static void swallow(online_t *o, uint32_t piece, uint32_t next) {
 }
 
 /* Splits the bytes beyond `size` off a piece in use, as a free piece. */
-static void cut(online_t *o, uint32_t piece, uint64_t size) {
+static void split_off(online_t *o, uint32_t piece, uint64_t size) {
     piece_t *p = &o->pieces[piece];
     if (p->size == size) return;
     uint32_t rest = new_piece(o, p->offset + size, p->size - size, piece);
@@ -122,7 +122,7 @@ static void cut(online_t *o, uint32_t piece, uint64_t size) {
 static uint32_t grow(online_t *o, uint64_t size) {
     uint32_t last = o->last;
     if (last && o->pieces[last].free) {
-        take_free(o, last);
+        remove_free(o, last);
         o->top += size - o->pieces[last].size;
         o->pieces[last].size = size;
         return last;
@@ -132,10 +132,10 @@ static uint32_t grow(online_t *o, uint64_t size) {
     return piece;
 }
 
-static uint32_t serve(online_t *o, uint64_t size, uint64_t alignment, uint64_t unit) {
+static uint32_t allocate_piece(online_t *o, uint64_t size, uint64_t alignment, uint64_t unit) {
     uint64_t room = size + alignment - unit;
     uint32_t piece = smallest_fit(o, room);
-    if (piece) take_free(o, piece);
+    if (piece) remove_free(o, piece);
     else piece = grow(o, room);
     uint64_t ahead = strata_align_up(o->pieces[piece].offset, alignment) - o->pieces[piece].offset;
     if (ahead) {
@@ -144,19 +144,19 @@ static uint32_t serve(online_t *o, uint64_t size, uint64_t alignment, uint64_t u
         o->pieces[front].size = ahead;
         add_free(o, front);
     }
-    cut(o, piece, size);
+    split_off(o, piece, size);
     return piece;
 }
 
-static void give_back(online_t *o, uint32_t piece) {
+static void free_piece(online_t *o, uint32_t piece) {
     uint32_t before = o->pieces[piece].before, after = o->pieces[piece].after;
     if (after && o->pieces[after].free) {
-        take_free(o, after);
-        swallow(o, piece, after);
+        remove_free(o, after);
+        coalesce(o, piece, after);
     }
     if (before && o->pieces[before].free) {
-        take_free(o, before);
-        swallow(o, before, piece);
+        remove_free(o, before);
+        coalesce(o, before, piece);
         piece = before;
     }
     add_free(o, piece);
@@ -186,10 +186,10 @@ strata_status_t strata_online_place(const strata_problem_t *p, bool backwards, u
     for (size_t e = 0; e < 2 * count; e++) {
         uint32_t i = events[e].value;
         if (events[e].key % 2 == 0) {
-            give_back(&online, piece_of[i]);
+            free_piece(&online, piece_of[i]);
             continue;
         }
-        piece_of[i] = serve(&online, p->items[i].size, p->items[i].alignment, p->unit);
+        piece_of[i] = allocate_piece(&online, p->items[i].size, p->items[i].alignment, p->unit);
         offsets[i] = online.pieces[piece_of[i]].offset;
     }
     *peak = online.top;

@@ -25,7 +25,7 @@ static strata_verdict_t solve_run(strata_skyline_t *s, uint32_t from, uint32_t t
 
 /* ---- moves ---- */
 
-static bool is_left(const strata_skyline_t *s, uint32_t item) { return s->offsets[item] == STRATA_ANYWHERE; }
+static bool is_unplaced(const strata_skyline_t *s, uint32_t item) { return s->offsets[item] == STRATA_ANYWHERE; }
 
 /* Puts an item on the floor of its sections, which must be flat (`sign` -1), or removes it (1). */
 static void set_item(strata_skyline_t *s, uint32_t item, uint64_t offset, int sign) {
@@ -34,7 +34,7 @@ static void set_item(strata_skyline_t *s, uint32_t item, uint64_t offset, int si
     s->offsets[item] = sign < 0 ? offset : STRATA_ANYWHERE;
     for (uint32_t i = first; i <= last; i++) {
         s->height[i] = sign < 0 ? s->height[i] + size : s->height[i] - size;
-        s->left[i] += one;
+        s->unplaced[i] += one;
         if (i < last) s->crossing[i] += one;
     }
 }
@@ -73,11 +73,11 @@ static void undo_to(strata_skyline_t *s, uint32_t count) {
 /* ---- choices ---- */
 
 /* Returns true if a fixed item blocks an item on the floor. */
-static bool meets_fixed(const strata_skyline_t *s, uint32_t item, uint64_t floor) {
+static bool overlaps_fixed(const strata_skyline_t *s, uint32_t item, uint64_t floor) {
     const strata_problem_t *p = s->problem;
     for (uint32_t k = 0; k < s->fixed_count; k++) {
         uint32_t i = s->fixed[k];
-        if (i != item && is_left(s, i) && s->sections.first[i] <= s->sections.last[item] &&
+        if (i != item && is_unplaced(s, i) && s->sections.first[i] <= s->sections.last[item] &&
             s->sections.last[i] >= s->sections.first[item] && floor + p->items[item].size > p->items[i].fixed)
             return true;
     }
@@ -85,17 +85,17 @@ static bool meets_fixed(const strata_skyline_t *s, uint32_t item, uint64_t floor
 }
 
 /* Returns true if the item, which begins or ends at the edge, can go on the floor of the valley. */
-static bool can_stand(const strata_skyline_t *s, const valley_t *v, uint32_t item) {
+static bool can_place(const strata_skyline_t *s, const valley_t *v, uint32_t item) {
     const strata_item_t *it = &s->problem->items[item];
-    if (!is_left(s, item) || s->sections.first[item] < v->from || s->sections.last[item] >= v->to) return false;
-    if (s->twin[item] != NO_ITEM && is_left(s, s->twin[item])) return false;
+    if (!is_unplaced(s, item) || s->sections.first[item] < v->from || s->sections.last[item] >= v->to) return false;
+    if (s->twin[item] != NO_ITEM && is_unplaced(s, s->twin[item])) return false;
     if (v->floor % it->alignment || v->floor + it->size - it->slack > s->target) return false;
     if (!s->problem->fixed) return true;
-    return it->fixed == STRATA_ANYWHERE ? !meets_fixed(s, item, v->floor) : it->fixed == v->floor;
+    return it->fixed == STRATA_ANYWHERE ? !overlaps_fixed(s, item, v->floor) : it->fixed == v->floor;
 }
 
 /* Returns the items that begin, or end, at the edge. */
-static const uint32_t *at_edge(const strata_skyline_t *s, const edge_t *e, uint32_t *count) {
+static const uint32_t *items_at_edge(const strata_skyline_t *s, const edge_t *e, uint32_t *count) {
     const strata_sections_t *x = &s->sections;
     uint32_t section = e->right ? e->valley.to - 1 : e->valley.from;
     const uint32_t *at = e->right ? x->end_at : x->begin_at, *list = e->right ? x->ending : x->beginning;
@@ -106,10 +106,10 @@ static const uint32_t *at_edge(const strata_skyline_t *s, const edge_t *e, uint3
 /* Finds the farthest section reached by items at the edge that fit into the valley. Returns false if there are none. */
 static bool reach_of_inner(const strata_skyline_t *s, const edge_t *e, uint32_t *reach) {
     uint32_t count, found = UINT32_MAX;
-    const uint32_t *items = at_edge(s, e, &count);
+    const uint32_t *items = items_at_edge(s, e, &count);
     for (uint32_t i = 0; i < count; i++) {
         uint32_t first = s->sections.first[items[i]], last = s->sections.last[items[i]];
-        if (!is_left(s, items[i]) || first < e->valley.from || last >= e->valley.to) continue;
+        if (!is_unplaced(s, items[i]) || first < e->valley.from || last >= e->valley.to) continue;
         if (found == UINT32_MAX || (e->right ? first < found : last > found)) found = e->right ? first : last;
     }
     *reach = found;
@@ -117,14 +117,14 @@ static bool reach_of_inner(const strata_skyline_t *s, const edge_t *e, uint32_t 
 }
 
 /* Returns the smallest item that may go on the floor beside the edge, under an item that begins or ends there. */
-static uint64_t least_beside(const strata_skyline_t *s, const edge_t *e, uint32_t reach) {
+static uint64_t min_beside(const strata_skyline_t *s, const edge_t *e, uint32_t reach) {
     const strata_sections_t *x = &s->sections;
     const valley_t *v = &e->valley;
     uint64_t least = UINT64_MAX;
     uint32_t begin = e->right ? v->from : v->from + 1, end = e->right ? v->to : reach + 1;
     for (uint32_t i = x->begin_at[begin]; i < x->begin_at[end]; i++) {
         uint32_t item = x->beginning[i];
-        if (!is_left(s, item) || x->last[item] >= v->to - e->right || (e->right && x->last[item] < reach)) continue;
+        if (!is_unplaced(s, item) || x->last[item] >= v->to - e->right || (e->right && x->last[item] < reach)) continue;
         least = strata_min(least, s->problem->items[item].size);
     }
     return least;
@@ -134,10 +134,10 @@ static uint64_t least_beside(const strata_skyline_t *s, const edge_t *e, uint32_
 static uint64_t next_multiple(const strata_skyline_t *s, const edge_t *e) {
     uint32_t count;
     uint64_t next = UINT64_MAX;
-    const uint32_t *items = at_edge(s, e, &count);
+    const uint32_t *items = items_at_edge(s, e, &count);
     for (uint32_t i = 0; i < count; i++) {
         uint64_t alignment = s->problem->items[items[i]].alignment;
-        if (is_left(s, items[i]) && e->valley.floor % alignment)
+        if (is_unplaced(s, items[i]) && e->valley.floor % alignment)
             next = strata_min(next, strata_align_up(e->valley.floor, alignment));
     }
     return next;
@@ -148,7 +148,7 @@ static uint64_t next_fixed(const strata_skyline_t *s, uint32_t section, uint64_t
     uint64_t next = UINT64_MAX;
     for (uint32_t k = 0; k < s->fixed_count; k++) {
         uint32_t i = s->fixed[k];
-        if (p->items[i].fixed > floor && is_left(s, i) && s->sections.first[i] <= section && s->sections.last[i] >= section)
+        if (p->items[i].fixed > floor && is_unplaced(s, i) && s->sections.first[i] <= section && s->sections.last[i] >= section)
             next = strata_min(next, p->items[i].fixed);
     }
     return next;
@@ -162,7 +162,7 @@ static uint64_t next_begin(const strata_skyline_t *s, const edge_t *e) {
     uint64_t next = v->walls;
     uint32_t reach;
     if (reach_of_inner(s, e, &reach)) {
-        uint64_t beside = least_beside(s, e, reach);
+        uint64_t beside = min_beside(s, e, reach);
         if (beside != UINT64_MAX) next = strata_min(next, v->floor + beside);
         next = strata_min(next, next_multiple(s, e));
     }
@@ -171,10 +171,10 @@ static uint64_t next_begin(const strata_skyline_t *s, const edge_t *e) {
 
 static void count_choices(const strata_skyline_t *s, edge_t *e) {
     uint32_t count, section = e->right ? e->valley.to - 1 : e->valley.from;
-    const uint32_t *items = at_edge(s, e, &count);
+    const uint32_t *items = items_at_edge(s, e, &count);
     e->choices = 0;
     e->next = UINT64_MAX;
-    for (uint32_t i = 0; i < count; i++) e->choices += can_stand(s, &e->valley, items[i]);
+    for (uint32_t i = 0; i < count; i++) e->choices += can_place(s, &e->valley, items[i]);
     if (s->room[section] == 0) return;
     uint64_t next = next_begin(s, e);
     if (next == UINT64_MAX || next - e->valley.floor > s->room[section]) return;
@@ -199,7 +199,7 @@ static bool can_fill(const strata_skyline_t *s, const valley_t *v) {
     memset(s->inner + v->from, 0, (v->to - v->from + 1) * sizeof *s->inner);
     for (uint32_t i = x->begin_at[v->from]; i < x->begin_at[v->to]; i++) {
         uint32_t item = x->beginning[i];
-        if (!is_left(s, item) || x->last[item] >= v->to) continue;
+        if (!is_unplaced(s, item) || x->last[item] >= v->to) continue;
         s->inner[x->first[item]] += s->problem->items[item].size;
         s->inner[x->last[item] + 1] -= s->problem->items[item].size; /* may wrap below zero until it is summed */
     }
@@ -230,9 +230,9 @@ static edge_t best_edge(strata_skyline_t *s, uint32_t begin, uint32_t end) {
 
 /* ---- the search ---- */
 
-static bool is_out(strata_skyline_t *s) {
+static bool is_exhausted(strata_skyline_t *s) {
     if (s->steps++ >= s->step_limit || s->depth >= STRATA_SKYLINE_DEPTH) return true;
-    return s->steps % s->look_every == 0 && strata_problem_time_is_up(s->problem);
+    return s->steps % s->check_every == 0 && strata_problem_time_is_up(s->problem);
 }
 
 /* Tries an item on the floor. */
@@ -248,9 +248,9 @@ static strata_verdict_t decide_edge(strata_skyline_t *s, uint32_t from, uint32_t
     edge_t e = best_edge(s, from, to);
     uint32_t count, begun = s->move_count, section = e.right ? e.valley.to - 1 : e.valley.from;
     if (e.choices == 0) return STRATA_VERDICT_IMPOSSIBLE;
-    const uint32_t *items = at_edge(s, &e, &count);
+    const uint32_t *items = items_at_edge(s, &e, &count);
     for (uint32_t i = 0; i < count; i++) {
-        if (!can_stand(s, &e.valley, items[i])) continue;
+        if (!can_place(s, &e.valley, items[i])) continue;
         strata_verdict_t verdict = try_item(s, items[i], e.valley.floor, from, to);
         if (verdict != STRATA_VERDICT_IMPOSSIBLE) return verdict;
     }
@@ -285,9 +285,9 @@ static strata_verdict_t decide_lowest(strata_skyline_t *s, uint32_t from, uint32
     uint32_t begun = s->move_count;
     for (uint32_t i = 0; i < s->problem->item_count; i++) {
         /* With many fixed items, one scan of all others takes long. */
-        if (i % s->look_every == s->look_every - 1 && s->fixed_count > 0 && strata_problem_time_is_up(s->problem))
+        if (i % s->check_every == s->check_every - 1 && s->fixed_count > 0 && strata_problem_time_is_up(s->problem))
             return STRATA_VERDICT_STOPPED;
-        if (!can_stand(s, &v, s->order[i])) continue;
+        if (!can_place(s, &v, s->order[i])) continue;
         strata_verdict_t verdict = try_item(s, s->order[i], v.floor, from, to);
         if (verdict != STRATA_VERDICT_IMPOSSIBLE) return verdict;
     }
@@ -306,13 +306,13 @@ static uint64_t key_of(const strata_skyline_t *s, uint32_t from, uint32_t to) {
     const strata_sections_t *x = &s->sections;
     uint64_t key = (uint64_t)from << 32 | to;
     for (uint32_t i = x->begin_at[from]; i < x->begin_at[to]; i++)
-        if (is_left(s, x->beginning[i])) key ^= s->name[x->beginning[i]];
+        if (is_unplaced(s, x->beginning[i])) key ^= s->hash[x->beginning[i]];
     return key;
 }
 
 /* Solves sections that are connected by items that are left. */
 static strata_verdict_t solve_part(strata_skyline_t *s, uint32_t from, uint32_t to) {
-    if (is_out(s)) return STRATA_VERDICT_STOPPED;
+    if (is_exhausted(s)) return STRATA_VERDICT_STOPPED;
     uint64_t key = key_of(s, from, to);
     if (strata_memo_has(&s->memo, key, s->room + from, to - from)) return STRATA_VERDICT_IMPOSSIBLE;
     s->depth++;
@@ -328,7 +328,7 @@ static bool smallest_part(const strata_skyline_t *s, uint32_t from, uint32_t to,
     for (uint32_t at = from, next; at < to; at = next) {
         for (next = at; next < to - 1 && s->crossing[next]; next++) continue;
         next++;
-        if (s->left[at] == 0 || (*end > *begin && next - at >= *end - *begin)) continue;
+        if (s->unplaced[at] == 0 || (*end > *begin && next - at >= *end - *begin)) continue;
         *begin = at;
         *end = next;
     }
@@ -355,7 +355,7 @@ static bool begin(strata_skyline_t *s, uint64_t peak) {
     const strata_problem_t *p = s->problem;
     size_t sections = s->sections.count;
     memset(s->height, 0, sections * sizeof *s->height);
-    memset(s->left, 0, sections * sizeof *s->left);
+    memset(s->unplaced, 0, sections * sizeof *s->unplaced);
     memset(s->crossing, 0, sections * sizeof *s->crossing);
     for (size_t i = 0; i < sections; i++) s->room[i] = peak + p->slack;
     for (uint32_t i = 0; i < p->item_count; i++) {
@@ -363,7 +363,7 @@ static bool begin(strata_skyline_t *s, uint64_t peak) {
         for (uint32_t k = s->sections.first[i]; k <= s->sections.last[i]; k++) {
             if (s->room[k] < p->items[i].size) return false;
             s->room[k] -= p->items[i].size;
-            s->left[k]++;
+            s->unplaced[k]++;
             if (k < s->sections.last[i]) s->crossing[k]++;
         }
     }

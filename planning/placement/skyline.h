@@ -35,21 +35,21 @@ typedef struct strata_skyline {
     uint64_t *offsets; /* by item; STRATA_ANYWHERE if not placed */
     uint64_t *height, *room; /* by section: filled height; bytes that may still be wasted */
     uint64_t *inner; /* by section: scratch for sums over a valley */
-    uint32_t *left, *crossing; /* by section: items not placed; the ones among them that continue into the next section */
+    uint32_t *unplaced, *crossing; /* by section: items not placed; the ones among them that continue into the next section */
     uint32_t *order, *rank; /* items in the order of trials, and the position of each item in it */
     uint32_t *kind; /* by item: interchangeable items share a number; UINT32_MAX for fixed items, which are unique */
-    uint32_t *last_of; /* by kind: scratch */
+    uint32_t *last_of_kind; /* by kind: scratch */
     uint32_t *twin; /* by item: the interchangeable item before it, or UINT32_MAX */
     uint32_t *fixed; /* the fixed items */
     uint32_t fixed_count;
-    uint64_t *name; /* by item: a random number */
+    uint64_t *hash; /* by item: a random number */
     struct strata_move {
         uint32_t item; /* UINT32_MAX if the move wastes room of a section */
         uint32_t section;
         uint64_t wasted;
     } * moves;
     uint32_t move_count, move_capacity;
-    uint64_t target, steps, step_limit, look_every; /* look_every: steps between two checks of the clock */
+    uint64_t target, steps, step_limit, check_every; /* check_every: steps between two checks of the clock */
     uint32_t depth;
     bool absolute; /* an item is fixed or has a larger alignment, so absolute heights matter, not just differences */
     bool lowest; /* decides the lowest valley first, by any item that fits into it; better if there is much room */

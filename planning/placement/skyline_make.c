@@ -6,7 +6,7 @@
 
 /* Items of work between two checks of the clock, about a millisecond. The work per step grows with the
  * number of items. */
-enum { ITEMS_BETWEEN_LOOKS = 1 << 16 };
+enum { ITEMS_BETWEEN_CHECKS = 1 << 16 };
 
 /* Returns one of the sort keys that make items interchangeable, least significant first. */
 static uint64_t part_of_kind(const strata_skyline_t *s, uint32_t item, int part) {
@@ -49,21 +49,21 @@ static void number_kinds(strata_skyline_t *s, strata_keyed_t *keyed) {
 /* The lists of the sections define the order in which items are tried. */
 static void find_twins(strata_skyline_t *s) {
     const strata_sections_t *x = &s->sections;
-    for (uint32_t i = 0; i < s->problem->item_count; i++) s->last_of[i] = UINT32_MAX;
+    for (uint32_t i = 0; i < s->problem->item_count; i++) s->last_of_kind[i] = UINT32_MAX;
     for (uint32_t i = 0; i < s->problem->item_count; i++) {
         uint32_t item = x->beginning[i], kind = s->kind[item];
-        s->twin[item] = kind == UINT32_MAX ? UINT32_MAX : s->last_of[kind];
-        if (kind != UINT32_MAX) s->last_of[kind] = item;
+        s->twin[item] = kind == UINT32_MAX ? UINT32_MAX : s->last_of_kind[kind];
+        if (kind != UINT32_MAX) s->last_of_kind[kind] = item;
     }
 }
 
-static void name_items(strata_skyline_t *s) {
+static void hash_items(strata_skyline_t *s) {
     uint64_t state = 0;
     for (uint32_t i = 0; i < s->problem->item_count; i++) {
         state += UINT64_C(0x9e3779b97f4a7c15);
         uint64_t x = (state ^ state >> 30) * UINT64_C(0xbf58476d1ce4e5b9);
         x = (x ^ x >> 27) * UINT64_C(0x94d049bb133111eb);
-        s->name[i] = x ^ x >> 31;
+        s->hash[i] = x ^ x >> 31;
     }
 }
 
@@ -78,26 +78,26 @@ strata_status_t strata_skyline_init(strata_skyline_t *s, const strata_problem_t 
     s->rank = strata_host_new(items, sizeof *s->rank);
     s->twin = strata_host_new(items, sizeof *s->twin);
     s->kind = strata_host_new(items, sizeof *s->kind);
-    s->last_of = strata_host_new(items, sizeof *s->last_of);
+    s->last_of_kind = strata_host_new(items, sizeof *s->last_of_kind);
     s->fixed = strata_host_new(items, sizeof *s->fixed);
-    s->name = strata_host_new(items, sizeof *s->name);
+    s->hash = strata_host_new(items, sizeof *s->hash);
     s->height = strata_host_new(sections, sizeof *s->height);
     s->room = strata_host_new(sections, sizeof *s->room);
     s->inner = strata_host_new(sections, sizeof *s->inner);
-    s->left = strata_host_new(sections, sizeof *s->left);
+    s->unplaced = strata_host_new(sections, sizeof *s->unplaced);
     s->crossing = strata_host_new(sections, sizeof *s->crossing);
     s->moves = strata_host_new(s->move_capacity, sizeof *s->moves);
     strata_keyed_t *keyed = strata_host_new(2 * items, sizeof *keyed);
-    bool made = keyed && s->offsets && s->order && s->rank && s->twin && s->kind && s->last_of && s->fixed && s->name &&
-                s->height && s->room && s->inner && s->left && s->crossing && s->moves;
+    bool made = keyed && s->offsets && s->order && s->rank && s->twin && s->kind && s->last_of_kind && s->fixed && s->hash &&
+                s->height && s->room && s->inner && s->unplaced && s->crossing && s->moves;
     if (status == STRATA_OK && made) number_kinds(s, keyed);
     strata_host_delete(keyed);
     if (status != STRATA_OK || !made) {
         strata_skyline_destroy(s);
         return STRATA_E_HOST_MEMORY;
     }
-    name_items(s);
-    s->look_every = 1 + ITEMS_BETWEEN_LOOKS / items;
+    hash_items(s);
+    s->check_every = 1 + ITEMS_BETWEEN_CHECKS / items;
     s->absolute = p->fixed || p->slack;
     for (uint32_t i = 0; i < p->item_count; i++) s->absolute = s->absolute || p->items[i].alignment != p->unit;
     return STRATA_OK;
@@ -111,13 +111,13 @@ void strata_skyline_destroy(strata_skyline_t *s) {
     strata_host_delete(s->rank);
     strata_host_delete(s->twin);
     strata_host_delete(s->kind);
-    strata_host_delete(s->last_of);
+    strata_host_delete(s->last_of_kind);
     strata_host_delete(s->fixed);
-    strata_host_delete(s->name);
+    strata_host_delete(s->hash);
     strata_host_delete(s->height);
     strata_host_delete(s->room);
     strata_host_delete(s->inner);
-    strata_host_delete(s->left);
+    strata_host_delete(s->unplaced);
     strata_host_delete(s->crossing);
     strata_host_delete(s->moves);
 }

@@ -9,7 +9,7 @@
 /* Searches are usually short, since many orders find a plan at once and others never do. */
 enum { ITEMS_MAX = 20000, SHORT_STEPS = 4000, EXACT_ORDERS = 4, SCHEDULE = 8, PLAIN_ROUNDS = 2 * SCHEDULE };
 /* Time that the search continues once there is a plan of the caller's capacity. */
-#define ENOUGH_NS UINT64_C(200000000)
+#define EXTRA_NS UINT64_C(200000000)
 
 typedef struct exact {
     const strata_problem_t *problem;
@@ -21,7 +21,9 @@ typedef struct exact {
     uint64_t random;
 } exact_t;
 
-bool strata_exact_can(const strata_problem_t *p) { return p->fork_count == 0 && p->item_count > 0 && p->item_count <= ITEMS_MAX; }
+bool strata_exact_supports(const strata_problem_t *p) {
+    return p->fork_count == 0 && p->item_count > 0 && p->item_count <= ITEMS_MAX;
+}
 
 static uint64_t common_divisor(uint64_t a, uint64_t b) {
     while (b) {
@@ -91,10 +93,10 @@ static uint64_t target_of(const exact_t *x, bool bound, uint64_t capacity) {
     return strata_max(found->bound, middle / x->grain * x->grain);
 }
 
-static bool go_on(const exact_t *x, uint64_t capacity, uint64_t *until) {
+static bool may_continue(const exact_t *x, uint64_t capacity, uint64_t *until) {
     uint64_t now = strata_real_now();
-    if (x->found->peak <= capacity) *until = strata_min(*until, now + ENOUGH_NS);
-    return !strata_found_is_best(x->found) && now < *until;
+    if (x->found->peak <= capacity) *until = strata_min(*until, now + EXTRA_NS);
+    return !strata_found_is_optimal(x->found) && now < *until;
 }
 
 static strata_status_t search(exact_t *x, uint64_t capacity, uint64_t until) {
@@ -106,20 +108,20 @@ static strata_status_t search(exact_t *x, uint64_t capacity, uint64_t until) {
     bool fits = x->found->peak <= capacity;
     limited.deadline = until;
     x->skyline.problem = &limited;
-    for (uint32_t round = 0; go_on(x, fits ? 0 : capacity, &limited.deadline); round++) {
+    for (uint32_t round = 0; may_continue(x, fits ? 0 : capacity, &limited.deadline); round++) {
         strata_status_t status = set_order(x, round);
         if (status != STRATA_OK) return status;
         uint64_t target = target_of(x, schedule[round % SCHEDULE].bound, capacity);
         x->skyline.lowest = schedule[round % SCHEDULE].lowest;
         strata_verdict_t verdict = strata_skyline_solve(&x->skyline, target, SHORT_STEPS * luby(round / SCHEDULE));
-        if (verdict == STRATA_VERDICT_SOLVED) strata_found_take(x->problem, x->found, x->skyline.offsets);
+        if (verdict == STRATA_VERDICT_SOLVED) strata_found_update(x->problem, x->found, x->skyline.offsets);
         if (verdict == STRATA_VERDICT_IMPOSSIBLE) raise_bound(x, target);
     }
     return STRATA_OK;
 }
 
 strata_status_t strata_exact(const strata_problem_t *p, strata_found_t *found, uint64_t capacity, uint64_t until) {
-    if (!strata_exact_can(p) || strata_found_is_best(found)) return STRATA_OK;
+    if (!strata_exact_supports(p) || strata_found_is_optimal(found)) return STRATA_OK;
     exact_t x = {.problem = p, .found = found, .grain = grain_of(p), .random = UINT64_C(0x9e3779b97f4a7c15)};
     strata_status_t status = strata_skyline_init(&x.skyline, p);
     if (status != STRATA_OK) return status;

@@ -8,7 +8,7 @@
  * The rules are those of PyTorch Inductor's memory planning (torch 2.9, codegen/memory_planning.py), in a
  * new implementation. An item goes into a temporal split if it is not larger, or if the split may grow.
  * It goes beside parts that it does not overlap in time, or into the only part that it overlaps. If it
- * overlaps several parts, it is refused. With `mended`, these parts become one instead, with the item
+ * overlaps several parts, it is refused. With `close_gaps`, these parts become one instead, with the item
  * behind them. */
 #ifndef STRATA_PLANNING_FOREST_H
 #define STRATA_PLANNING_FOREST_H
@@ -41,12 +41,12 @@ typedef struct strata_forest {
     uint32_t used, capacity;
     uint64_t alignment;
     uint64_t *lower, *upper; /* live range by item */
-    bool mended;
+    bool close_gaps;
     bool failed; /* the host had no memory for a split, so nothing below may be used */
 } strata_forest_t;
 
 /* Returns E_HOST_MEMORY with nothing allocated if out of memory. */
-strata_status_t strata_forest_init(strata_forest_t *forest, const strata_problem_t *problem, bool mended);
+strata_status_t strata_forest_init(strata_forest_t *forest, const strata_problem_t *problem, bool close_gaps);
 void strata_forest_destroy(strata_forest_t *forest);
 
 static inline uint64_t strata_forest_size_of(const strata_forest_t *forest, uint32_t item) {
@@ -54,12 +54,12 @@ static inline uint64_t strata_forest_size_of(const strata_forest_t *forest, uint
 }
 
 /* Makes a pool of one item. Returns its root, a temporal split. */
-uint32_t strata_forest_pool(strata_forest_t *forest, uint32_t item);
+uint32_t strata_forest_new_pool(strata_forest_t *forest, uint32_t item);
 /* Inserts the item below a root, which may grow if `grows` is set. Returns false if it does not fit. */
-bool strata_forest_put(strata_forest_t *forest, uint32_t root, uint32_t item, bool grows);
+bool strata_forest_insert(strata_forest_t *forest, uint32_t root, uint32_t item, bool grows);
 /* Puts the item behind everything else. Returns the new root. */
-uint32_t strata_forest_put_behind(strata_forest_t *forest, uint32_t root, uint32_t item);
+uint32_t strata_forest_append(strata_forest_t *forest, uint32_t root, uint32_t item);
 /* Computes the offsets of all items below a root at `offset`. Returns its size, without the empty room at the end. */
-uint64_t strata_forest_finish(const strata_forest_t *forest, uint32_t root, uint64_t offset, uint64_t *offsets);
+uint64_t strata_forest_set_offsets(const strata_forest_t *forest, uint32_t root, uint64_t offset, uint64_t *offsets);
 
 #endif

@@ -13,10 +13,10 @@ typedef struct strata_found {
     uint32_t pools; /* used by `tree` */
 } strata_found_t;
 
-static inline bool strata_found_is_best(const strata_found_t *found) { return found->peak <= found->bound; }
+static inline bool strata_found_is_optimal(const strata_found_t *found) { return found->peak <= found->bound; }
 
 /* Takes over a better plan. */
-static inline void strata_found_take(const strata_problem_t *problem, strata_found_t *found, const uint64_t *offsets) {
+static inline void strata_found_update(const strata_problem_t *problem, strata_found_t *found, const uint64_t *offsets) {
     uint64_t peak = strata_problem_peak(problem, offsets);
     if (peak >= found->peak) return;
     found->peak = peak;

@@ -6,11 +6,11 @@
 #include "platform/host/host_memory.h"
 
 enum {
-    OUT_MAX = 32, /* items removed per round */
-    MET_MAX = 4096, /* overlapping items considered for removal */
+    REMOVED_MAX = 32, /* items removed per round */
+    OVERLAPS_MAX = 4096, /* overlapping items considered for removal */
     PATIENCE = 2000, /* rounds without a better plan before the search returns to the best one */
     TOLERANCE = 20, /* a plan may exceed the smallest excess by 1/20 of it */
-    LOOK_EVERY = 1 << 14 /* items loaded between two checks of the clock */
+    CHECK_EVERY = 1 << 14 /* items loaded between two checks of the clock */
 };
 
 typedef struct improving {
@@ -18,13 +18,13 @@ typedef struct improving {
     strata_fit_t fit;
     uint32_t *high; /* the items that end above the bound */
     uint32_t high_count;
-    uint32_t *met;
-    uint32_t out[OUT_MAX];
-    uint64_t before[OUT_MAX]; /* their offsets */
-    uint32_t out_count;
+    uint32_t *overlaps;
+    uint32_t removed[REMOVED_MAX];
+    uint64_t old_offsets[REMOVED_MAX]; /* their offsets */
+    uint32_t removed_count;
     uint64_t random;
     uint64_t until; /* deadline, by strata_real_now() */
-    uint64_t sum, record; /* sum of the excess of all items above the bound: now, and the minimum so far */
+    uint64_t sum, best_sum; /* sum of the excess of all items above the bound: now, and the minimum so far */
 } improving_t;
 
 static uint32_t draw(improving_t *m, uint32_t below) {
@@ -41,15 +41,15 @@ static uint64_t end_of(const improving_t *m, uint32_t item) {
 
 static uint64_t excess(const improving_t *m, uint64_t bound) {
     uint64_t sum = 0;
-    for (uint32_t i = 0; i < m->out_count; i++) {
-        uint64_t end = end_of(m, m->out[i]);
+    for (uint32_t i = 0; i < m->removed_count; i++) {
+        uint64_t end = end_of(m, m->removed[i]);
         if (end > bound) sum += end - bound;
     }
     return sum;
 }
 
 /* Visits every item to find the plan's peak, and the items that end above the bound. */
-static uint64_t look(improving_t *m, uint64_t bound) {
+static uint64_t measure(improving_t *m, uint64_t bound) {
     uint64_t peak = 0;
     m->high_count = 0;
     m->sum = 0;
@@ -63,33 +63,33 @@ static uint64_t look(improving_t *m, uint64_t bound) {
     return peak;
 }
 
-static void take_out(improving_t *m, uint32_t item) {
-    for (uint32_t i = 0; i < m->out_count; i++)
-        if (m->out[i] == item) return;
+static void remove_item(improving_t *m, uint32_t item) {
+    for (uint32_t i = 0; i < m->removed_count; i++)
+        if (m->removed[i] == item) return;
     if (m->problem->items[item].fixed != STRATA_ANYWHERE) return;
-    m->out[m->out_count++] = item;
+    m->removed[m->removed_count++] = item;
 }
 
 /* Removes some of the overlapping items that are at one height. */
-static void take_out_near(improving_t *m, uint32_t met, uint32_t wanted) {
-    uint64_t from = m->fit.offsets[m->met[draw(m, met)]], reach = m->problem->items[m->met[draw(m, met)]].size;
-    uint32_t begin = draw(m, met);
-    for (uint32_t i = 0; i < met && m->out_count < wanted; i++) {
-        uint32_t item = m->met[(begin + i) % met];
-        if (m->fit.offsets[item] < from + reach && m->fit.offsets[item] + m->problem->items[item].size > from) take_out(m, item);
+static void remove_near(improving_t *m, uint32_t overlaps, uint32_t wanted) {
+    uint64_t from = m->fit.offsets[m->overlaps[draw(m, overlaps)]], reach = m->problem->items[m->overlaps[draw(m, overlaps)]].size;
+    uint32_t begin = draw(m, overlaps);
+    for (uint32_t i = 0; i < overlaps && m->removed_count < wanted; i++) {
+        uint32_t item = m->overlaps[(begin + i) % overlaps];
+        if (m->fit.offsets[item] < from + reach && m->fit.offsets[item] + m->problem->items[item].size > from) remove_item(m, item);
     }
 }
 
 /* Removes an item above the bound, and some of the items that overlap it. */
-static void choose(improving_t *m) {
+static void remove_some(improving_t *m) {
     uint32_t item = m->high[draw(m, m->high_count)];
-    uint32_t met = strata_fit_met(&m->fit, item, m->met, MET_MAX), wanted = 1 + draw(m, OUT_MAX - 1);
-    m->out_count = 0;
-    take_out(m, item);
-    if (met > 0 && draw(m, 2)) take_out_near(m, met, wanted);
+    uint32_t overlaps = strata_fit_overlaps(&m->fit, item, m->overlaps, OVERLAPS_MAX), wanted = 1 + draw(m, REMOVED_MAX - 1);
+    m->removed_count = 0;
+    remove_item(m, item);
+    if (overlaps > 0 && draw(m, 2)) remove_near(m, overlaps, wanted);
     else
-        for (uint32_t i = 0; i < wanted && met > 0; i++) take_out(m, m->met[draw(m, met)]);
-    for (uint32_t i = 0; i < m->out_count; i++) m->before[i] = m->fit.offsets[m->out[i]];
+        for (uint32_t i = 0; i < wanted && overlaps > 0; i++) remove_item(m, m->overlaps[draw(m, overlaps)]);
+    for (uint32_t i = 0; i < m->removed_count; i++) m->old_offsets[i] = m->fit.offsets[m->removed[i]];
 }
 
 static bool time_is_up(const improving_t *m) { return strata_real_now() >= m->until; }
@@ -97,12 +97,12 @@ static bool time_is_up(const improving_t *m) { return strata_real_now() >= m->un
 /* Reinserts the removed items roughly by size; sometimes the item above the bound is first. Checks the
  * clock for each item, because one may take milliseconds if many are live at once. Returns false if time
  * ran out before all were placed. */
-static bool put_back(improving_t *m) {
-    uint32_t order[OUT_MAX], first = draw(m, 2);
-    for (uint32_t i = 0; i < m->out_count; i++) {
+static bool reinsert(improving_t *m) {
+    uint32_t order[REMOVED_MAX], first = draw(m, 2);
+    for (uint32_t i = 0; i < m->removed_count; i++) {
         uint32_t at = i;
-        uint64_t size = m->problem->items[m->out[i]].size;
-        while (at > first && m->problem->items[m->out[order[at - 1]]].size < size && draw(m, 8) > 0) {
+        uint64_t size = m->problem->items[m->removed[i]].size;
+        while (at > first && m->problem->items[m->removed[order[at - 1]]].size < size && draw(m, 8) > 0) {
             order[at] = order[at - 1];
             at--;
         }
@@ -110,23 +110,23 @@ static bool put_back(improving_t *m) {
     }
     strata_gap_t gap = draw(m, 2) ? STRATA_GAP_LOWEST : STRATA_GAP_SMALLEST;
     uint32_t placed = 0;
-    while (placed < m->out_count && !time_is_up(m)) strata_fit_place(&m->fit, m->out[order[placed++]], gap);
-    return placed == m->out_count;
+    while (placed < m->removed_count && !time_is_up(m)) strata_fit_place(&m->fit, m->removed[order[placed++]], gap);
+    return placed == m->removed_count;
 }
 
 static void restore(improving_t *m) {
-    for (uint32_t i = 0; i < m->out_count; i++) strata_fit_remove(&m->fit, m->out[i]);
-    for (uint32_t i = 0; i < m->out_count; i++) strata_fit_put(&m->fit, m->out[i], m->before[i]);
+    for (uint32_t i = 0; i < m->removed_count; i++) strata_fit_remove(&m->fit, m->removed[i]);
+    for (uint32_t i = 0; i < m->removed_count; i++) strata_fit_place_at(&m->fit, m->removed[i], m->old_offsets[i]);
 }
 
 /* Keeps a plan if its excess is not much above the smallest one so far. */
-static bool round_of(improving_t *m, uint64_t bound) {
-    choose(m);
+static bool try_round(improving_t *m, uint64_t bound) {
+    remove_some(m);
     uint64_t was = excess(m, bound);
-    for (uint32_t i = 0; i < m->out_count; i++) strata_fit_remove(&m->fit, m->out[i]);
-    bool complete = put_back(m);
+    for (uint32_t i = 0; i < m->removed_count; i++) strata_fit_remove(&m->fit, m->removed[i]);
+    bool complete = reinsert(m);
     uint64_t is = complete ? excess(m, bound) : 0;
-    if (complete && (is <= was || m->sum - was + is <= m->record + m->record / TOLERANCE)) return true;
+    if (complete && (is <= was || m->sum - was + is <= m->best_sum + m->best_sum / TOLERANCE)) return true;
     restore(m);
     return false;
 }
@@ -135,40 +135,40 @@ static bool round_of(improving_t *m, uint64_t bound) {
 static bool load(improving_t *m, const strata_found_t *found) {
     strata_fit_clear(&m->fit);
     for (uint32_t i = 0; i < m->problem->item_count; i++) {
-        if (i % LOOK_EVERY == LOOK_EVERY - 1 && time_is_up(m)) return false;
-        strata_fit_put(&m->fit, i, found->offsets[i]);
+        if (i % CHECK_EVERY == CHECK_EVERY - 1 && time_is_up(m)) return false;
+        strata_fit_place_at(&m->fit, i, found->offsets[i]);
     }
-    (void)look(m, found->bound);
-    m->record = m->sum;
+    (void)measure(m, found->bound);
+    m->best_sum = m->sum;
     return true;
 }
 
 static void search(improving_t *m, strata_found_t *found) {
     if (!load(m, found)) return;
-    for (uint64_t idle = 0; m->high_count > 0 && !strata_found_is_best(found); idle++) {
+    for (uint64_t idle = 0; m->high_count > 0 && !strata_found_is_optimal(found); idle++) {
         if (time_is_up(m)) return;
         if (idle > PATIENCE) {
             if (!load(m, found)) return;
             idle = 0;
         }
-        if (!round_of(m, found->bound)) continue;
-        uint64_t peak = look(m, found->bound);
-        if (m->sum < m->record || peak < found->peak) idle = 0;
-        m->record = strata_min(m->record, m->sum);
-        if (peak < found->peak) strata_found_take(m->problem, found, m->fit.offsets);
+        if (!try_round(m, found->bound)) continue;
+        uint64_t peak = measure(m, found->bound);
+        if (m->sum < m->best_sum || peak < found->peak) idle = 0;
+        m->best_sum = strata_min(m->best_sum, m->sum);
+        if (peak < found->peak) strata_found_update(m->problem, found, m->fit.offsets);
     }
 }
 
 strata_status_t strata_improve(const strata_problem_t *p, strata_found_t *found, uint64_t until) {
-    if (strata_found_is_best(found) || strata_real_now() >= until) return STRATA_OK;
+    if (strata_found_is_optimal(found) || strata_real_now() >= until) return STRATA_OK;
     improving_t m = {.problem = p, .until = until, .random = UINT64_C(0x2545f4914f6cdd1d)};
     strata_status_t status = strata_fit_init(&m.fit, p);
     if (status != STRATA_OK) return status;
     m.high = strata_host_new((size_t)p->item_count + 1, sizeof *m.high);
-    m.met = strata_host_new(MET_MAX, sizeof *m.met);
-    if (m.high && m.met) search(&m, found);
+    m.overlaps = strata_host_new(OVERLAPS_MAX, sizeof *m.overlaps);
+    if (m.high && m.overlaps) search(&m, found);
     else status = STRATA_E_HOST_MEMORY;
-    strata_host_delete(m.met);
+    strata_host_delete(m.overlaps);
     strata_host_delete(m.high);
     strata_fit_destroy(&m.fit);
     return status;

@@ -27,7 +27,7 @@ static const planner_t planners[] = {
 enum { PLANNERS = sizeof planners / sizeof *planners };
 
 const char *strata_planner_name(size_t index) { return index < PLANNERS ? planners[index].name : NULL; }
-const char *strata_planner_what(size_t index) { return index < PLANNERS ? planners[index].what : NULL; }
+const char *strata_planner_summary(size_t index) { return index < PLANNERS ? planners[index].what : NULL; }
 
 /* ---- planners of only a few lines ---- */
 
@@ -110,14 +110,14 @@ static strata_status_t check_fixed(const strata_problem_t *p) {
     return strata_fail(STRATA_E_INVALID, 0, "the fixed buffers are not a valid plan: %.400s", why.text);
 }
 
-static void tell(const strata_planning_t *planning, const strata_found_t *found, strata_plan_result_t *result) {
-    const strata_plan_result_t told = {.peak = found->peak,
-                                       .lower_bound = found->bound,
-                                       .time_ns = strata_real_now() - planning->begin,
-                                       .pools = found->pools,
-                                       .proved = strata_found_is_best(found)};
+static void fill_result(const strata_planning_t *planning, const strata_found_t *found, strata_plan_result_t *result) {
+    const strata_plan_result_t filled = {.peak = found->peak,
+                                         .lower_bound = found->bound,
+                                         .time_ns = strata_real_now() - planning->begin,
+                                         .pools = found->pools,
+                                         .proved = strata_found_is_optimal(found)};
     if (!result) return;
-    strata_fill_result(result, &told, sizeof told);
+    strata_fill_result(result, &filled, sizeof filled);
 }
 
 static strata_status_t run(const planner_t *planner, strata_planning_t *planning, uint64_t *offsets, strata_plan_result_t *result) {
@@ -130,7 +130,7 @@ static strata_status_t run(const planner_t *planner, strata_planning_t *planning
     if (status == STRATA_OK) {
         if (p->count) memset(offsets, 0, p->count * sizeof *offsets);
         for (uint32_t i = 0; i < p->item_count; i++) offsets[p->items[i].buffer] = found.offsets[i];
-        tell(planning, &found, result);
+        fill_result(planning, &found, result);
     }
     strata_host_delete(found.offsets);
     return status;

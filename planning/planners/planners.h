@@ -25,6 +25,6 @@ strata_status_t strata_planner_options(const strata_plan_options_t *given, const
 
 /* Return the planner by index, or NULL after the last. */
 const char *strata_planner_name(size_t index);
-const char *strata_planner_what(size_t index);
+const char *strata_planner_summary(size_t index);
 
 #endif

@@ -21,17 +21,17 @@ typedef struct strata_reuse {
     uint32_t *key_of, *lower, *upper; /* by buffer: key, and numbered moments */
     uint32_t *below; /* by freed buffer: the next one under it */
     uint32_t *root; /* by buffer: the first owner of its memory */
-    uint32_t *heir, *from; /* by buffer: the next owner of its memory, and the previous one; UINT32_MAX for none */
-    int64_t *add, *most; /* a tree of live bytes by moment */
+    uint32_t *next_owner, *prev_owner; /* by buffer: the next owner of its memory, and the previous one; UINT32_MAX for none */
+    int64_t *add, *max_live; /* a tree of live bytes by moment */
     size_t leaves;
     int64_t peak; /* of all live bytes, before memory is passed on */
-    bool mended;
+    bool close_gaps;
 } strata_reuse_t;
 
 static inline bool strata_reuse_begins(const strata_keyed_t *event) { return event->key & 1; }
 
 /* Runs the program. The buffers must have been checked. Returns E_HOST_MEMORY with nothing allocated. */
-strata_status_t strata_reuse_run(strata_reuse_t *reuse, const strata_plan_buffer_t *buffers, size_t count, bool mended);
+strata_status_t strata_reuse_run(strata_reuse_t *reuse, const strata_plan_buffer_t *buffers, size_t count, bool close_gaps);
 void strata_reuse_delete(strata_reuse_t *reuse);
 
 #endif

@@ -15,9 +15,9 @@
 static strata_plan_effect_t effect_of(const strata_reuse_t *r, const strata_keyed_t *event, uint64_t last_begin) {
     uint32_t buffer = event->value;
     if (!strata_buffer_counts(&r->buffers[buffer])) return STRATA_PLAN_null;
-    if (strata_reuse_begins(event)) return r->from[buffer] == UINT32_MAX ? STRATA_PLAN_allocate : STRATA_PLAN_reuse;
+    if (strata_reuse_begins(event)) return r->prev_owner[buffer] == UINT32_MAX ? STRATA_PLAN_allocate : STRATA_PLAN_reuse;
     bool at_the_end = event->key > last_begin; /* everything is freed at the end anyway */
-    return r->heir[buffer] != UINT32_MAX || at_the_end ? STRATA_PLAN_null : STRATA_PLAN_free;
+    return r->next_owner[buffer] != UINT32_MAX || at_the_end ? STRATA_PLAN_null : STRATA_PLAN_free;
 }
 
 static size_t write_lines(const strata_reuse_t *r, strata_plan_line_t *lines) {
@@ -34,7 +34,7 @@ static size_t write_lines(const strata_reuse_t *r, strata_plan_line_t *lines) {
         lines[count++] = (strata_plan_line_t){.time = strata_reuse_begins(event) ? b->lower : b->upper,
                                               .effect = effect,
                                               .buffer = buffer,
-                                              .other = effect == STRATA_PLAN_reuse ? r->from[buffer] : buffer};
+                                              .other = effect == STRATA_PLAN_reuse ? r->prev_owner[buffer] : buffer};
     }
     return count;
 }
@@ -48,7 +48,7 @@ strata_status_t strata_plan_reuse_lines(const strata_plan_options_t *options, co
     strata_plan_options_t read;
     strata_status_t status = strata_planner_options(options, __func__, &read);
     if (status == STRATA_OK) status = strata_buffers_check(buffers, count);
-    if (status == STRATA_OK) status = strata_reuse_run(&reuse, buffers, count, read.mended);
+    if (status == STRATA_OK) status = strata_reuse_run(&reuse, buffers, count, read.close_gaps);
     if (status != STRATA_OK) return status;
     *line_count = write_lines(&reuse, lines);
     strata_reuse_delete(&reuse);
@@ -58,7 +58,7 @@ strata_status_t strata_plan_reuse_lines(const strata_plan_options_t *options, co
 /* ---- the plan ---- */
 
 /* Extends the first owner of each memory to the end of its last one. */
-static void gather(const strata_reuse_t *r, strata_plan_buffer_t *owners) {
+static void merge_lifetimes(const strata_reuse_t *r, strata_plan_buffer_t *owners) {
     for (size_t i = 0; i < r->count; i++) {
         owners[i] = r->buffers[i];
         if (r->root[i] != i) owners[i].flags |= STRATA_PLAN_REMOVED;
@@ -78,7 +78,7 @@ static strata_status_t place(const strata_problem_t *p, const strata_reuse_t *r,
                              strata_found_t *found) {
     strata_problem_t problem;
     uint64_t now = strata_real_now();
-    gather(r, owners);
+    merge_lifetimes(r, owners);
     strata_status_t status = strata_problem_make(&problem, owners, p->count, p->deadline - strata_min(now, p->deadline));
     if (status != STRATA_OK) return status;
     uint64_t *offsets = strata_host_new((size_t)problem.item_count + p->item_count + 1, sizeof *offsets);
@@ -87,7 +87,7 @@ static strata_status_t place(const strata_problem_t *p, const strata_reuse_t *r,
     if (status == STRATA_OK) {
         for (uint32_t i = 0; i < problem.item_count; i++) by_buffer[problem.items[i].buffer] = offsets[i];
         for (uint32_t i = 0; i < p->item_count; i++) own[i] = by_buffer[r->root[p->items[i].buffer]];
-        strata_found_take(p, found, own);
+        strata_found_update(p, found, own);
     }
     strata_host_delete(by_buffer);
     strata_host_delete(offsets);
@@ -99,7 +99,7 @@ strata_status_t strata_planner_reuse(const strata_planning_t *planning, strata_f
     const strata_problem_t *p = planning->problem;
     strata_reuse_t reuse;
     if (p->fixed) return strata_fail(STRATA_E_UNSUPPORTED, 0, "reuse does not support fixed offsets; use greedy, exact or auto");
-    strata_status_t status = strata_reuse_run(&reuse, p->buffers, p->count, planning->options->mended);
+    strata_status_t status = strata_reuse_run(&reuse, p->buffers, p->count, planning->options->close_gaps);
     if (status != STRATA_OK) return status;
     strata_plan_buffer_t *owners = strata_host_new(p->count, sizeof *owners);
     status = owners ? place(p, &reuse, owners, found) : STRATA_E_HOST_MEMORY;

@@ -76,7 +76,7 @@ static void find_slack(const bounding_t *b) {
 /* ---- forks ---- */
 
 /* Returns the max bytes that the items keyed[0 .. count), all of one branch, need at one moment. */
-static uint64_t need_of_branch(const bounding_t *b, const strata_keyed_t *keyed, uint32_t count, strata_keyed_t *events) {
+static uint64_t peak_of_branch(const bounding_t *b, const strata_keyed_t *keyed, uint32_t count, strata_keyed_t *events) {
     uint64_t live = 0, need = 0;
     for (uint32_t i = 0; i < count; i++) {
         const strata_item_t *item = &b->problem->items[keyed[i].value];
@@ -92,7 +92,7 @@ static uint64_t need_of_branch(const bounding_t *b, const strata_keyed_t *keyed,
     return need;
 }
 
-static void look_at_forks(bounding_t *b) {
+static void bound_forks(bounding_t *b) {
     const strata_problem_t *p = b->problem;
     uint32_t count = 0, end;
     uint64_t sum = 0, slack = 0;
@@ -104,19 +104,19 @@ static void look_at_forks(bounding_t *b) {
         if (begin == 0 || b->keyed[begin].key >> 32 != b->keyed[begin - 1].key >> 32) sum = slack = 0;
         for (end = begin; end < count && b->keyed[end].key == b->keyed[begin].key; end++)
             slack = strata_max(slack, slack_of(b, &p->items[b->keyed[end].value]));
-        sum += need_of_branch(b, b->keyed + begin, end - begin, b->keyed + 2 * (size_t)p->item_count);
+        sum += peak_of_branch(b, b->keyed + begin, end - begin, b->keyed + 2 * (size_t)p->item_count);
         b->bound = strata_max(b->bound, sum - slack);
     }
 }
 
 /* ---- each alignment ---- */
 
-static void look_at_alignment(bounding_t *b) {
+static void bound_alignment(bounding_t *b) {
     const strata_problem_t *p = b->problem;
     add_live(b);
     find_slack(b);
     for (uint32_t t = 0; t < p->moments; t++) b->bound = strata_max(b->bound, b->bytes[t] - b->slack[t]);
-    if (p->fork_count) look_at_forks(b);
+    if (p->fork_count) bound_forks(b);
 }
 
 strata_status_t strata_problem_bound(const strata_problem_t *p, uint64_t *bound) {
@@ -136,7 +136,7 @@ strata_status_t strata_problem_bound(const strata_problem_t *p, uint64_t *bound)
     }
     for (; made && alignments; alignments &= alignments - 1) {
         b.alignment = alignments & (0 - alignments);
-        look_at_alignment(&b);
+        bound_alignment(&b);
     }
     *bound = b.bound;
     strata_host_delete(b.keyed);

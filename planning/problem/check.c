@@ -8,7 +8,7 @@
 #include "platform/host/host_memory.h"
 #include "strata/plan.h"
 
-enum { NOBODY = -1 };
+enum { NO_OWNER = -1 };
 
 /* The cover of a range of times: the highest end, and the buffer that ends there. */
 typedef struct cover {
@@ -58,7 +58,7 @@ static int by_fork(const void *a, const void *b) {
     return x->fork < y->fork ? -1 : x->fork > y->fork;
 }
 
-static size_t place_of(const checking_t *c, uint64_t time) {
+static size_t time_index(const checking_t *c, uint64_t time) {
     const uint64_t *found = bsearch(&time, c->times, c->time_count, sizeof *c->times, by_number);
     return (size_t)(found - c->times);
 }
@@ -70,7 +70,7 @@ static void raise_cover(cover_t *cover, cover_t by) {
 }
 
 static cover_t highest_of(const checking_t *c, size_t from, size_t to) {
-    cover_t found = {0, NOBODY};
+    cover_t found = {0, NO_OWNER};
     for (size_t l = from + c->leaves, r = to + c->leaves; l < r; l /= 2, r /= 2) {
         if (l % 2) raise_cover(&found, c->part[l++]);
         if (r % 2) raise_cover(&found, c->part[--r]);
@@ -95,7 +95,7 @@ static void cover_times(const checking_t *c, size_t from, size_t to, cover_t by)
 
 /* ---- rules ---- */
 
-static strata_status_t shared(const checking_t *c, cover_t below, size_t index) {
+static strata_status_t fail_overlap(const checking_t *c, cover_t below, size_t index) {
     return strata_fail(STRATA_E_CORRUPT, 0, "buffers %zu and %zu share bytes: one ends at %llu, the other begins at %llu",
                        (size_t)below.owner, index, (unsigned long long)below.end, (unsigned long long)c->offsets[index]);
 }
@@ -105,8 +105,8 @@ static strata_status_t check_fork(checking_t *c, size_t index, cover_t own) {
     if (b->fork == 0) return STRATA_OK;
     fork_cover_t *fork = bsearch(&(fork_cover_t){.fork = b->fork}, c->forks, c->fork_count, sizeof *fork, by_fork);
     bool same = fork->highest.end == 0 || fork->branch == b->branch;
-    cover_t met = same ? fork->other : fork->highest;
-    if (met.end > c->offsets[index]) return shared(c, met, index);
+    cover_t conflict = same ? fork->other : fork->highest;
+    if (conflict.end > c->offsets[index]) return fail_overlap(c, conflict, index);
     if (same) {
         raise_cover(&fork->highest, own);
         fork->branch = b->branch;
@@ -127,15 +127,15 @@ static strata_status_t check_one(checking_t *c, size_t index) {
         return strata_fail(STRATA_E_CORRUPT, 0, "buffer %zu is at %llu, which is not a multiple of %llu", index, offset, alignment);
     if ((b->flags & STRATA_PLAN_FIXED) && offset != wanted)
         return strata_fail(STRATA_E_CORRUPT, 0, "buffer %zu is at %llu, but is fixed at %llu", index, offset, wanted);
-    size_t from = place_of(c, b->lower), to = place_of(c, b->upper);
+    size_t from = time_index(c, b->lower), to = time_index(c, b->upper);
     cover_t below = highest_of(c, from, to), own = {offset + b->size, (int64_t)index};
-    if (below.end > offset) return shared(c, below, index);
+    if (below.end > offset) return fail_overlap(c, below, index);
     strata_status_t status = check_fork(c, index, own);
     if (status == STRATA_OK) cover_times(c, from, to, own);
     return status;
 }
 
-static size_t note_times(checking_t *c) {
+static size_t collect_times(checking_t *c) {
     size_t count = 0, kept = 0;
     for (size_t i = 0; i < c->count; i++) {
         c->times[count++] = c->buffers[i].lower;
@@ -147,7 +147,7 @@ static size_t note_times(checking_t *c) {
     return kept;
 }
 
-static void note_forks(checking_t *c) {
+static void collect_forks(checking_t *c) {
     size_t count = 0, kept = 0;
     for (size_t i = 0; i < c->count; i++)
         if (c->buffers[i].fork) c->forks[count++] = (fork_cover_t){.fork = c->buffers[i].fork};
@@ -173,8 +173,8 @@ static strata_status_t check_overlaps(checking_t *c) {
     c->times = strata_host_new(2 * c->count, sizeof *c->times);
     c->forks = strata_host_new(c->count, sizeof *c->forks);
     if (!lows || !c->times || !c->forks) goto out;
-    c->time_count = note_times(c);
-    note_forks(c);
+    c->time_count = collect_times(c);
+    collect_forks(c);
     for (c->leaves = 1; c->leaves < c->time_count;) c->leaves *= 2;
     c->whole = strata_host_new(2 * c->leaves, sizeof *c->whole);
     c->part = strata_host_new(2 * c->leaves, sizeof *c->part);

@@ -19,7 +19,7 @@ typedef struct piece {
 typedef struct depending {
     const strata_plan_buffer_t *buffers;
     const uint64_t *offsets;
-    strata_painted_t painted;
+    strata_owner_map_t map;
     piece_t *pieces; /* of the current buffer */
     size_t piece_count, piece_capacity;
     void (*found)(void *context, size_t earlier, size_t later, uint64_t bytes);
@@ -40,7 +40,7 @@ static bool add_piece(void *context, uint32_t owner, uint64_t bytes) {
     return true;
 }
 
-static void tell(depending_t *d, uint32_t earlier, uint32_t later, uint64_t bytes) {
+static void report_reuse(depending_t *d, uint32_t earlier, uint32_t later, uint64_t bytes) {
     const strata_plan_buffer_t *a = &d->buffers[earlier], *b = &d->buffers[later];
     d->sums->reuses++;
     d->sums->bytes += bytes;
@@ -56,12 +56,12 @@ static int by_owner(const void *a, const void *b) {
 }
 
 /* Reports the pieces of a buffer, one owner after the other. */
-static void tell_pieces(depending_t *d, uint32_t later) {
+static void report_pieces(depending_t *d, uint32_t later) {
     if (d->piece_count > 1) qsort(d->pieces, d->piece_count, sizeof *d->pieces, by_owner);
     for (size_t i = 0, end; i < d->piece_count; i = end) {
         uint64_t bytes = 0;
         for (end = i; end < d->piece_count && d->pieces[end].owner == d->pieces[i].owner; end++) bytes += d->pieces[end].bytes;
-        tell(d, d->pieces[i].owner, later, bytes);
+        report_reuse(d, d->pieces[i].owner, later, bytes);
     }
 }
 
@@ -75,13 +75,13 @@ static uint64_t *new_edges(const depending_t *d, size_t count, size_t *edge_coun
     return edges;
 }
 
-static bool go_through(depending_t *d, const strata_keyed_t *order, size_t count) {
+static bool visit_buffers(depending_t *d, const strata_keyed_t *order, size_t count) {
     for (size_t i = 0; i < count; i++) {
         uint32_t buffer = order[i].value;
         uint64_t begin = d->offsets[buffer], end = begin + d->buffers[buffer].size;
         d->piece_count = 0;
-        if (!strata_painted_over(&d->painted, begin, end, buffer, add_piece, d)) return false;
-        tell_pieces(d, buffer);
+        if (!strata_owner_map_assign(&d->map, begin, end, buffer, add_piece, d)) return false;
+        report_pieces(d, buffer);
     }
     return true;
 }
@@ -91,14 +91,14 @@ static strata_status_t depend(depending_t *d, size_t count) {
     size_t counted = 0, edge_count = 0;
     strata_keyed_t *order = strata_host_new(2 * count, sizeof *order);
     uint64_t *edges = order ? new_edges(d, count, &edge_count) : NULL;
-    if (!edges || strata_painted_init(&d->painted, edges, edge_count) != STRATA_OK) goto out;
+    if (!edges || strata_owner_map_init(&d->map, edges, edge_count) != STRATA_OK) goto out;
     for (size_t i = 0; i < count; i++)
         if (strata_buffer_counts(&d->buffers[i])) order[counted++] = (strata_keyed_t){d->buffers[i].lower, (uint32_t)i};
     strata_sort_keyed(order, order + counted, counted);
-    if (go_through(d, order, counted)) status = STRATA_OK;
+    if (visit_buffers(d, order, counted)) status = STRATA_OK;
 out:
     strata_host_delete(d->pieces);
-    strata_painted_destroy(&d->painted);
+    strata_owner_map_destroy(&d->map);
     strata_host_delete(order);
     return status;
 }

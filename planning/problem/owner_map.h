@@ -1,8 +1,8 @@
 /* Stores the last owner of each byte of an address range: a tree over the edges of buffers, painted with
  * their owners. A step costs the logarithm of the edges for each piece that it paints over. One more edge
  * adds at most two pieces over all steps. */
-#ifndef STRATA_PLANNING_PAINTED_H
-#define STRATA_PLANNING_PAINTED_H
+#ifndef STRATA_PLANNING_OWNER_MAP_H
+#define STRATA_PLANNING_OWNER_MAP_H
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -10,22 +10,22 @@
 
 #include "platform/status.h"
 
-typedef struct strata_painted {
+typedef struct strata_owner_map {
     uint64_t *edges; /* sorted, without duplicates */
     size_t edge_count, leaves;
     uint32_t *owner; /* owner of a node's addresses: one, none, or several */
-} strata_painted_t;
+} strata_owner_map_t;
 
 /* Makes a tree without owners. `edges` is from strata_host_new(), with 2 for each buffer to paint, in any
  * order. The tree owns `edges` from now on, also after a failure. Returns E_HOST_MEMORY if out of memory. */
-strata_status_t strata_painted_init(strata_painted_t *painted, uint64_t *edges, size_t count);
-void strata_painted_destroy(strata_painted_t *painted);
+strata_status_t strata_owner_map_init(strata_owner_map_t *map, uint64_t *edges, size_t count);
+void strata_owner_map_destroy(strata_owner_map_t *map);
 
 /* Reports the bytes of one previous owner that are painted over. Returns false to stop painting. */
 typedef bool (*strata_piece_fn)(void *context, uint32_t owner, uint64_t bytes);
 /* Paints [begin, end) with `owner`, which is below UINT32_MAX - 1; both ends must be edges. Bytes without
  * an owner are not reported. Returns false if `piece` did; the tree is then unusable. */
-bool strata_painted_over(strata_painted_t *painted, uint64_t begin, uint64_t end, uint32_t owner, strata_piece_fn piece,
-                         void *context);
+bool strata_owner_map_assign(strata_owner_map_t *map, uint64_t begin, uint64_t end, uint32_t owner, strata_piece_fn piece,
+                             void *context);
 
 #endif

@@ -49,7 +49,7 @@ uint64_t strata_problem_peak(const strata_problem_t *problem, const uint64_t *of
 
 static inline uint64_t strata_align_up(uint64_t offset, uint64_t alignment) { return (offset + alignment - 1) & ~(alignment - 1); }
 
-static inline bool strata_items_meet(const strata_item_t *a, const strata_item_t *b) {
+static inline bool strata_items_overlap(const strata_item_t *a, const strata_item_t *b) {
     if (a->lower < b->upper && b->lower < a->upper) return true;
     return a->fork && a->fork == b->fork && a->branch != b->branch;
 }

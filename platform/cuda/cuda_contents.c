@@ -7,7 +7,7 @@ strata_status_t strata_cuda_fill(strata_device_t *self, strata_address_t address
     strata_status_t status = strata_cuda_enter_stream(self, STRATA_CUDA_PLAIN, stream, &scope);
     if (status != STRATA_OK) return status;
     status = STREAM_CALL(scope.device, stream, MemsetD8Async, address, byte, size, (CUstream)stream);
-    return strata_cuda_leave(&scope, status);
+    return strata_cuda_exit(&scope, status);
 }
 
 strata_status_t strata_cuda_copy(strata_device_t *self, strata_address_t address, void *host, uint64_t size, bool to_host,
@@ -17,7 +17,7 @@ strata_status_t strata_cuda_copy(strata_device_t *self, strata_address_t address
     if (status != STRATA_OK) return status;
     status = to_host ? STREAM_CALL(scope.device, stream, MemcpyDtoHAsync, host, address, size, (CUstream)stream)
                      : STREAM_CALL(scope.device, stream, MemcpyHtoDAsync, address, host, size, (CUstream)stream);
-    return strata_cuda_leave(&scope, status);
+    return strata_cuda_exit(&scope, status);
 }
 
 /* Called with the context current. An error of the driver is no failure here. */
@@ -36,7 +36,7 @@ void *strata_cuda_host_view(strata_device_t *self, strata_address_t address, uin
     strata_cuda_scope_t scope;
     if (address == 0 || strata_cuda_enter(self, STRATA_CUDA_RELAXED, &scope) != STRATA_OK) return NULL;
     void *seen = view(self, scope.device->driver, address);
-    strata_cuda_leave(&scope, STRATA_OK);
+    strata_cuda_exit(&scope, STRATA_OK);
     return seen;
 }
 
@@ -58,7 +58,7 @@ strata_status_t strata_cuda_prefetch(strata_device_t *self, strata_address_t add
     if (!device->driver->MemPrefetchAsync)
         status = STREAM_CALL(device, stream, MemPrefetchAsyncAt, address, size, place(device, to_host), 0, (CUstream)stream);
     else status = STREAM_CALL(device, stream, MemPrefetchAsync, address, size, to, (CUstream)stream);
-    return strata_cuda_leave(&scope, status);
+    return strata_cuda_exit(&scope, status);
 }
 
 strata_status_t strata_cuda_advise(strata_device_t *self, strata_address_t address, uint64_t size, strata_advice_t advice,
@@ -71,5 +71,5 @@ strata_status_t strata_cuda_advise(strata_device_t *self, strata_address_t addre
     if (!device->driver->MemAdvise)
         status = CUDA_CALL(device, MemAdviseAt, address, size, (CUmem_advise)advice, place(device, host));
     else status = CUDA_CALL(device, MemAdvise, address, size, (CUmem_advise)advice, about);
-    return strata_cuda_leave(&scope, status);
+    return strata_cuda_exit(&scope, status);
 }

@@ -63,10 +63,10 @@ strata_status_t strata_cuda_enter(strata_device_t *device, strata_cuda_mode_t mo
 strata_status_t strata_cuda_enter_stream(strata_device_t *device, strata_cuda_mode_t mode, strata_handle_t stream,
                                          strata_cuda_scope_t *scope);
 /* Restores context and mode, and returns `status`. */
-strata_status_t strata_cuda_leave(strata_cuda_scope_t *scope, strata_status_t status);
+strata_status_t strata_cuda_exit(strata_cuda_scope_t *scope, strata_status_t status);
 /* For calls that give something back. Once the driver is shutting down the resource is already gone,
  * which counts as success. */
-static inline strata_status_t strata_cuda_given_back(strata_status_t status) {
+static inline strata_status_t strata_cuda_ignore_shutdown(strata_status_t status) {
     return status == STRATA_E_SHUTDOWN ? STRATA_OK : status;
 }
 

@@ -73,8 +73,8 @@ strata_status_t strata_cuda_capture_follows(strata_device_t *self, strata_handle
     if (!device->driver->GraphNodeGetDependencies) status = strata_cuda_missing("cuGraphNodeGetDependencies");
     if (status == STRATA_OK) status = find_tail(device, (CUstream)stream, &own);
     if (status == STRATA_OK) status = find_tail(device, (CUstream)other, &others);
-    if (status != STRATA_OK) return strata_cuda_leave(&scope, status);
+    if (status != STRATA_OK) return strata_cuda_exit(&scope, status);
     bool follows = own.capture != 0 && own.capture == others.capture && reaches(device->driver, &own, &others);
     *id = follows ? own.capture : 0;
-    return strata_cuda_leave(&scope, STRATA_OK);
+    return strata_cuda_exit(&scope, STRATA_OK);
 }

@@ -15,7 +15,7 @@ strata_status_t strata_cuda_malloc(strata_device_t *self, strata_memory_t memory
     else if (self->capabilities.managed) status = CUDA_CALL(scope.device, MemAllocManaged, &got, size, CU_MEM_ATTACH_GLOBAL);
     else status = strata_fail(STRATA_E_UNSUPPORTED, 0, "gpu:%u has no managed memory", self->ordinal);
     if (status == STRATA_OK) *address = got;
-    return strata_cuda_leave(&scope, status);
+    return strata_cuda_exit(&scope, status);
 }
 
 /* NVIDIA's header documents only that cuMemFree may wait for the device. The contract requires a wait,
@@ -26,10 +26,10 @@ strata_status_t strata_cuda_free(strata_device_t *self, strata_memory_t memory, 
         return strata_fail(STRATA_E_INVALID, 0, "free accepts only device or managed memory");
     strata_cuda_scope_t scope;
     strata_status_t status = strata_cuda_enter(self, STRATA_CUDA_RELAXED, &scope);
-    if (status != STRATA_OK) return strata_cuda_given_back(status);
+    if (status != STRATA_OK) return strata_cuda_ignore_shutdown(status);
     if (!strata_cuda_capture_possible(scope.device)) status = CUDA_CALL(scope.device, CtxSynchronize);
     if (status == STRATA_OK || status == STRATA_E_CAPTURE) status = CUDA_CALL(scope.device, MemFree, address);
-    return strata_cuda_given_back(strata_cuda_leave(&scope, status));
+    return strata_cuda_ignore_shutdown(strata_cuda_exit(&scope, status));
 }
 
 static strata_status_t host_alloc(uint64_t size, uint64_t alignment, strata_address_t *address) {
@@ -54,7 +54,7 @@ static strata_status_t pin_shifted(strata_cuda_device_t *device, uint64_t size, 
     uint64_t aligned = ((uint64_t)(uintptr_t)memory + alignment - 1) & ~(alignment - 1);
     strata_lock(&device->lock);
     if (status == STRATA_OK) {
-        strata_cuda_table_put(&device->shifted, aligned, (uint64_t)(uintptr_t)memory);
+        strata_cuda_table_insert(&device->shifted, aligned, (uint64_t)(uintptr_t)memory);
         atomic_store(&device->shifted_count, device->shifted.count);
         *address = aligned;
     } else {
@@ -96,7 +96,7 @@ strata_status_t strata_cuda_host_alloc(strata_device_t *self, strata_memory_t me
     if (status != STRATA_OK) return status;
     status = on_node ? strata_cuda_node_alloc(scope.device, memory, size, alignment, flags, address)
                      : pin(scope.device, size, alignment, flags, address);
-    return strata_cuda_leave(&scope, status);
+    return strata_cuda_exit(&scope, status);
 }
 
 static strata_status_t unpin(strata_cuda_device_t *device, strata_address_t address) {
@@ -104,14 +104,14 @@ static strata_status_t unpin(strata_cuda_device_t *device, strata_address_t addr
     bool shifted = false;
     if (atomic_load(&device->shifted_count)) {
         strata_lock(&device->lock);
-        shifted = strata_cuda_table_lift(&device->shifted, address, &given);
+        shifted = strata_cuda_table_remove_claimed(&device->shifted, address, &given);
         strata_unlock(&device->lock);
     }
     strata_status_t status = CUDA_CALL(device, MemFreeHost, (void *)(uintptr_t)given);
     if (!shifted) return status;
     strata_lock(&device->lock);
     if (status == STRATA_OK) strata_cuda_table_unclaim(&device->shifted);
-    else strata_cuda_table_put(&device->shifted, address, given);
+    else strata_cuda_table_insert(&device->shifted, address, given);
     atomic_store(&device->shifted_count, device->shifted.count);
     strata_unlock(&device->lock);
     return status;
@@ -128,9 +128,9 @@ strata_status_t strata_cuda_host_free(strata_device_t *self, strata_memory_t mem
     }
     strata_cuda_scope_t scope;
     strata_status_t status = strata_cuda_enter(self, STRATA_CUDA_RELAXED, &scope);
-    if (status != STRATA_OK) return strata_cuda_given_back(status);
+    if (status != STRATA_OK) return strata_cuda_ignore_shutdown(status);
     if (!strata_cuda_node_free(scope.device, address, &status)) status = unpin(scope.device, address);
-    return strata_cuda_given_back(strata_cuda_leave(&scope, status));
+    return strata_cuda_ignore_shutdown(strata_cuda_exit(&scope, status));
 }
 
 strata_status_t strata_cuda_mem_info(strata_device_t *self, uint64_t *free_bytes, uint64_t *total) {
@@ -143,5 +143,5 @@ strata_status_t strata_cuda_mem_info(strata_device_t *self, uint64_t *free_bytes
         *free_bytes = left;
         *total = all;
     }
-    return strata_cuda_leave(&scope, status);
+    return strata_cuda_exit(&scope, status);
 }

@@ -19,7 +19,7 @@ static strata_status_t check(const strata_cuda_device_t *device, uint32_t flags)
 static strata_status_t map(uint64_t size, uint64_t alignment, uint32_t node, void **memory) {
     void *mapped = strata_host_map(size, strata_max(alignment, PAGE));
     if (!mapped) return strata_fail(STRATA_E_HOST_MEMORY, 0, "out of host memory: %llu bytes", (unsigned long long)size);
-    if (strata_host_take_from(mapped, size, node)) {
+    if (strata_host_prefer_node(mapped, size, node)) {
         *memory = mapped;
         return STRATA_OK;
     }
@@ -42,7 +42,8 @@ strata_status_t strata_cuda_node_alloc(strata_cuda_device_t *device, strata_memo
         status = CUDA_CALL(device, MemHostRegister, mapped, size, flags & (STRATA_HOST_PORTABLE | STRATA_HOST_MAPPED));
     if (status != STRATA_OK && mapped) strata_host_unmap(mapped, size);
     strata_lock(&device->lock);
-    if (status == STRATA_OK) strata_cuda_table_put(&device->on_node, (uint64_t)(uintptr_t)mapped, size | (pinned ? PINNED_BIT : 0));
+    if (status == STRATA_OK)
+        strata_cuda_table_insert(&device->on_node, (uint64_t)(uintptr_t)mapped, size | (pinned ? PINNED_BIT : 0));
     else strata_cuda_table_unclaim(&device->on_node);
     atomic_store(&device->on_node_count, device->on_node.count);
     strata_unlock(&device->lock);
@@ -54,14 +55,14 @@ bool strata_cuda_node_free(strata_cuda_device_t *device, strata_address_t addres
     uint64_t size = 0;
     if (atomic_load(&device->on_node_count) == 0) return false;
     strata_lock(&device->lock);
-    bool found = strata_cuda_table_lift(&device->on_node, address, &size);
+    bool found = strata_cuda_table_remove_claimed(&device->on_node, address, &size);
     strata_unlock(&device->lock);
     if (!found) return false;
     *status = size & PINNED_BIT ? CUDA_CALL(device, MemHostUnregister, (void *)(uintptr_t)address) : STRATA_OK;
     if (*status == STRATA_OK) strata_host_unmap((void *)(uintptr_t)address, size & ~(uint64_t)PINNED_BIT);
     strata_lock(&device->lock);
     if (*status == STRATA_OK) strata_cuda_table_unclaim(&device->on_node);
-    else strata_cuda_table_put(&device->on_node, address, size);
+    else strata_cuda_table_insert(&device->on_node, address, size);
     atomic_store(&device->on_node_count, device->on_node.count);
     strata_unlock(&device->lock);
     return true;

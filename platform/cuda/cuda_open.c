@@ -133,7 +133,7 @@ strata_status_t strata_cuda_open(uint32_t ordinal, strata_device_t **result) {
         goto fail;
     }
     ask_capabilities(device);
-    strata_cuda_leave(&scope, STRATA_OK);
+    strata_cuda_exit(&scope, STRATA_OK);
     *result = &device->base;
     return STRATA_OK;
 fail:
@@ -150,7 +150,7 @@ static void give_back(strata_cuda_device_t *device) {
     if (strata_cuda_enter(&device->base, STRATA_CUDA_RELAXED, &scope) != STRATA_OK) return;
     strata_cuda_drop_graphs(device);
     if (device->spin_module) device->driver->ModuleUnload(device->spin_module);
-    strata_cuda_leave(&scope, STRATA_OK);
+    strata_cuda_exit(&scope, STRATA_OK);
     for (uint32_t i = 0; i < STRATA_CUDA_DEVICES_MAX; i++) {
         CUdevice peer;
         if (device->peers[i] && device->driver->DeviceGet(&peer, (int)i) == CUDA_SUCCESS)
@@ -162,11 +162,11 @@ static void give_back(strata_cuda_device_t *device) {
 static void device_close(strata_device_t *self) {
     strata_cuda_device_t *device = strata_cuda_of(self);
     give_back(device);
-    strata_cuda_table_drop(&device->events);
-    strata_cuda_table_drop(&device->captures);
-    strata_cuda_table_drop(&device->shifted);
-    strata_cuda_table_drop(&device->on_node);
-    strata_cuda_table_drop(&device->graphs);
+    strata_cuda_table_destroy(&device->events);
+    strata_cuda_table_destroy(&device->captures);
+    strata_cuda_table_destroy(&device->shifted);
+    strata_cuda_table_destroy(&device->on_node);
+    strata_cuda_table_destroy(&device->graphs);
     strata_lock_destroy(&device->slow_lock);
     strata_lock_destroy(&device->lock);
     strata_host_delete(device);

@@ -58,10 +58,10 @@ strata_status_t strata_cuda_enter(strata_device_t *self, strata_cuda_mode_t mode
         status = CUDA_CALL(device, ThreadExchangeStreamCaptureMode, &scope->mode);
         scope->exchanged = status == STRATA_OK;
     }
-    return status == STRATA_OK ? STRATA_OK : strata_cuda_leave(scope, status);
+    return status == STRATA_OK ? STRATA_OK : strata_cuda_exit(scope, status);
 }
 
-strata_status_t strata_cuda_leave(strata_cuda_scope_t *scope, strata_status_t status) {
+strata_status_t strata_cuda_exit(strata_cuda_scope_t *scope, strata_status_t status) {
     const strata_cuda_driver_t *driver = scope->device->driver;
     if (strata_cuda_is_shut_down()) return status;
     /* Failures here are not reported. They would hide the call's own, and a sticky one is returned
@@ -85,5 +85,5 @@ strata_status_t strata_cuda_enter_stream(strata_device_t *self, strata_cuda_mode
     if (status != STRATA_OK || (stream != NULL && stream != CU_STREAM_LEGACY)) return status;
     bool capturing;
     status = strata_cuda_capturing(scope->device, (CUstream)stream, &capturing);
-    return status == STRATA_OK ? STRATA_OK : strata_cuda_leave(scope, status);
+    return status == STRATA_OK ? STRATA_OK : strata_cuda_exit(scope, status);
 }

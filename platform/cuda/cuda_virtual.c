@@ -37,14 +37,14 @@ strata_status_t strata_cuda_reserve(strata_device_t *self, uint64_t size, uint64
     status = CUDA_CALL(scope.device, MemAddressReserve, &got, size, alignment, 0, 0);
     status = check_space(scope.device, "address space", status);
     if (status == STRATA_OK) *address = got;
-    return strata_cuda_leave(&scope, status);
+    return strata_cuda_exit(&scope, status);
 }
 
 strata_status_t strata_cuda_unreserve(strata_device_t *self, strata_address_t address, uint64_t size) {
     strata_cuda_scope_t scope;
     strata_status_t status = strata_cuda_enter(self, STRATA_CUDA_RELAXED, &scope);
-    if (status != STRATA_OK) return strata_cuda_given_back(status);
-    return strata_cuda_given_back(strata_cuda_leave(&scope, CUDA_CALL(scope.device, MemAddressFree, address, size)));
+    if (status != STRATA_OK) return strata_cuda_ignore_shutdown(status);
+    return strata_cuda_ignore_shutdown(strata_cuda_exit(&scope, CUDA_CALL(scope.device, MemAddressFree, address, size)));
 }
 
 strata_status_t strata_cuda_create(strata_device_t *self, uint64_t size, bool shareable, strata_physical_t *handle) {
@@ -57,14 +57,14 @@ strata_status_t strata_cuda_create(strata_device_t *self, uint64_t size, bool sh
     CUmemGenericAllocationHandle made = 0;
     status = CUDA_CALL(scope.device, MemCreate, &made, size, &properties, 0);
     if (status == STRATA_OK) *handle = made;
-    return strata_cuda_leave(&scope, status);
+    return strata_cuda_exit(&scope, status);
 }
 
 strata_status_t strata_cuda_release(strata_device_t *self, strata_physical_t handle) {
     strata_cuda_scope_t scope;
     strata_status_t status = strata_cuda_enter(self, STRATA_CUDA_RELAXED, &scope);
-    if (status != STRATA_OK) return strata_cuda_given_back(status);
-    return strata_cuda_given_back(strata_cuda_leave(&scope, CUDA_CALL(scope.device, MemRelease, handle)));
+    if (status != STRATA_OK) return strata_cuda_ignore_shutdown(status);
+    return strata_cuda_ignore_shutdown(strata_cuda_exit(&scope, CUDA_CALL(scope.device, MemRelease, handle)));
 }
 
 strata_status_t strata_cuda_map(strata_device_t *self, strata_address_t address, uint64_t size, strata_physical_t handle) {
@@ -72,14 +72,14 @@ strata_status_t strata_cuda_map(strata_device_t *self, strata_address_t address,
     strata_status_t status = strata_cuda_enter(self, STRATA_CUDA_RELAXED, &scope);
     if (status != STRATA_OK) return status;
     status = CUDA_CALL(scope.device, MemMap, address, size, 0, handle, 0);
-    return strata_cuda_leave(&scope, check_space(scope.device, "mappings", status));
+    return strata_cuda_exit(&scope, check_space(scope.device, "mappings", status));
 }
 
 strata_status_t strata_cuda_unmap(strata_device_t *self, strata_address_t address, uint64_t size) {
     strata_cuda_scope_t scope;
     strata_status_t status = strata_cuda_enter(self, STRATA_CUDA_RELAXED, &scope);
-    if (status != STRATA_OK) return strata_cuda_given_back(status);
-    return strata_cuda_given_back(strata_cuda_leave(&scope, CUDA_CALL(scope.device, MemUnmap, address, size)));
+    if (status != STRATA_OK) return strata_cuda_ignore_shutdown(status);
+    return strata_cuda_ignore_shutdown(strata_cuda_exit(&scope, CUDA_CALL(scope.device, MemUnmap, address, size)));
 }
 
 strata_status_t strata_cuda_set_access(strata_device_t *self, strata_address_t address, uint64_t size, const uint32_t *peers,
@@ -96,7 +96,7 @@ strata_status_t strata_cuda_set_access(strata_device_t *self, strata_address_t a
         access[i].flags = CU_MEM_ACCESS_FLAGS_PROT_READWRITE;
     }
     status = CUDA_CALL(scope.device, MemSetAccess, address, size, access, peer_count + 1);
-    return strata_cuda_leave(&scope, check_space(scope.device, "mappings", status));
+    return strata_cuda_exit(&scope, check_space(scope.device, "mappings", status));
 }
 
 strata_status_t strata_cuda_export_memory(strata_device_t *self, strata_physical_t handle, int *descriptor) {
@@ -106,7 +106,7 @@ strata_status_t strata_cuda_export_memory(strata_device_t *self, strata_physical
     int made = -1;
     status = CUDA_CALL(scope.device, MemExportToShareableHandle, &made, handle, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 0);
     if (status == STRATA_OK) *descriptor = made;
-    return strata_cuda_leave(&scope, status);
+    return strata_cuda_exit(&scope, status);
 }
 
 strata_status_t strata_cuda_import_memory(strata_device_t *self, int descriptor, strata_physical_t *handle) {
@@ -117,7 +117,7 @@ strata_status_t strata_cuda_import_memory(strata_device_t *self, int descriptor,
     status = CUDA_CALL(scope.device, MemImportFromShareableHandle, &made, (void *)(intptr_t)descriptor,
                        CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR);
     if (status == STRATA_OK) *handle = made;
-    return strata_cuda_leave(&scope, status);
+    return strata_cuda_exit(&scope, status);
 }
 
 strata_status_t strata_cuda_can_access_peer(strata_device_t *self, uint32_t peer, bool *can) {
@@ -129,7 +129,7 @@ strata_status_t strata_cuda_can_access_peer(strata_device_t *self, uint32_t peer
     status = CUDA_CALL(scope.device, DeviceGet, &other, (int)peer);
     if (status == STRATA_OK) status = CUDA_CALL(scope.device, DeviceCanAccessPeer, &answer, scope.device->handle, other);
     if (status == STRATA_OK) *can = answer != 0;
-    return strata_cuda_leave(&scope, status);
+    return strata_cuda_exit(&scope, status);
 }
 
 /* Opens the peer's primary context, which the driver's call needs, and keeps it until the device is closed. */
@@ -156,5 +156,5 @@ strata_status_t strata_cuda_enable_peer(strata_device_t *self, uint32_t peer) {
     strata_lock(&scope.device->slow_lock);
     if (!scope.device->peers[peer]) status = enable_peer(scope.device, peer);
     strata_unlock(&scope.device->slow_lock);
-    return strata_cuda_leave(&scope, status);
+    return strata_cuda_exit(&scope, status);
 }

@@ -53,5 +53,5 @@ strata_status_t strata_cuda_work(strata_device_t *self, strata_handle_t stream, 
     void *parameters[] = {&duration_ns};
     if (status == STRATA_OK)
         status = STREAM_CALL(device, stream, LaunchKernel, device->spin, 1, 1, 1, 1, 1, 1, 0, (CUstream)stream, parameters, NULL);
-    return strata_cuda_leave(&scope, status);
+    return strata_cuda_exit(&scope, status);
 }

@@ -15,7 +15,7 @@ static uintptr_t own_begin, own_end;
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 
 static int find_own(struct dl_phdr_info *module, size_t size, void *context) {
-    uintptr_t self = (uintptr_t)&strata_call_stack_take;
+    uintptr_t self = (uintptr_t)&strata_call_stack_capture;
     (void)size;
     (void)context;
     for (int i = 0; i < module->dlpi_phnum; i++) {
@@ -38,7 +38,7 @@ static void get_ready(void) {
 
 void strata_call_stack_ready(void) { (void)pthread_once(&once, get_ready); }
 
-uint32_t strata_call_stack_take(uint64_t *frames, uint32_t most) {
+uint32_t strata_call_stack_capture(uint64_t *frames, uint32_t most) {
     void *all[STRATA_CALL_STACK_MAX + OWN_MAX];
     uint32_t wanted = most < STRATA_CALL_STACK_MAX ? most : STRATA_CALL_STACK_MAX, first = 1, count = 0;
     int found = backtrace(all, (int)(wanted + (own_end ? OWN_MAX : 1)));

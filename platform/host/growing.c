@@ -20,9 +20,9 @@ struct strata_window {
     size_t size; /* of the window; a power of two, or 0 for a fallback range, which cannot grow */
     size_t most;
     _Atomic size_t usable; /* written under the lock */
-    _Atomic bool wanted; /* it is in the list of windows that should grow */
+    _Atomic bool marked; /* it is in the list of windows that should grow */
     bool live; /* guarded by the lock */
-    strata_window_t *next_wanted;
+    strata_window_t *next_marked;
     strata_window_t *next_free;
 };
 
@@ -91,7 +91,7 @@ static strata_window_t *open_window(uint32_t class, size_t least, strata_window_
 }
 
 /* Fallback if there is no window: as much as the system gives in one piece, which cannot grow. */
-static bool settle(strata_window_t *window, size_t least, size_t most) {
+static bool reserve_fixed(strata_window_t *window, size_t least, size_t most) {
     window->memory = strata_host_reserve(most, least, &window->most);
     atomic_store(&window->usable, window->most);
     return window->memory != NULL;
@@ -118,7 +118,7 @@ strata_status_t strata_growing_reserve(strata_growing_t *range, size_t least, si
     if (!window) {
         window = spare;
         window->size = 0;
-        if (!settle(window, least, most)) {
+        if (!reserve_fixed(window, least, most)) {
             strata_host_delete(spare);
             return STRATA_E_HOST_MEMORY;
         }
@@ -155,9 +155,9 @@ void strata_growing_mark(const strata_growing_t *range, bool short_of_it) {
     strata_window_t *window = range->window;
     if (strata_growing_usable(range) >= window->most) return;
     was_short = was_short || short_of_it;
-    if (atomic_exchange(&window->wanted, true)) return;
+    if (atomic_exchange(&window->marked, true)) return;
     strata_window_t *head = atomic_load(&strata_growing_marked);
-    do window->next_wanted = head;
+    do window->next_marked = head;
     while (!atomic_compare_exchange_weak(&strata_growing_marked, &head, window));
 }
 
@@ -186,17 +186,17 @@ strata_status_t strata_growing_grow(const strata_growing_t *range, size_t bytes)
 
 /* Returns the next window that should grow, or NULL if there are none left. Called under the lock, so
  * that no other thread takes from the list. */
-static strata_window_t *take_wanted(void) {
+static strata_window_t *pop_marked(void) {
     strata_window_t *window = atomic_load(&strata_growing_marked);
-    while (window && !atomic_compare_exchange_weak(&strata_growing_marked, &window, window->next_wanted)) {}
-    if (window) atomic_store(&window->wanted, false);
+    while (window && !atomic_compare_exchange_weak(&strata_growing_marked, &window, window->next_marked)) {}
+    if (window) atomic_store(&window->marked, false);
     return window;
 }
 
 strata_status_t strata_growing_grow_marked(void) {
     size_t missed = 0;
     pthread_mutex_lock(&lock);
-    for (strata_window_t *window; (window = take_wanted()) != NULL;) {
+    for (strata_window_t *window; (window = pop_marked()) != NULL;) {
         size_t usable = window->usable, needed = strata_min(usable + MIN_STEP, window->most);
         if (!window->live || usable >= window->most) continue;
         if (strata_host_refuses() || !extend(window, needed)) missed = needed - usable;

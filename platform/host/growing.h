@@ -41,7 +41,7 @@ strata_status_t strata_growing_grow(const strata_growing_t *range, size_t bytes)
 /* Grows all marked ranges. The caller holds no lock. Fails with E_HOST_MEMORY if a range could not grow. */
 strata_status_t strata_growing_grow_marked(void);
 extern _Atomic(strata_window_t *) strata_growing_marked;
-static inline void strata_growing_serve(void) {
+static inline void strata_growing_grow_if_marked(void) {
     if (__builtin_expect(atomic_load_explicit(&strata_growing_marked, memory_order_relaxed) != NULL, 0)) {
         const strata_error_t kept = *strata_last_error();
         if (strata_growing_grow_marked() != STRATA_OK) (void)strata_fail_again(&kept);

@@ -120,13 +120,13 @@ void strata_host_unreserve(void *memory, size_t size) {
     strata_host_count_mapped(-(int64_t)size);
 }
 
-bool strata_host_want_huge_pages(void *memory, size_t size) { return madvise(memory, size, MADV_HUGEPAGE) == 0; }
+bool strata_host_advise_huge_pages(void *memory, size_t size) { return madvise(memory, size, MADV_HUGEPAGE) == 0; }
 
 /* Starts at the first page that contains it, because only a mapping of one kind throughout can be
  * resized without a copy. */
 void strata_host_will_fill(void *memory, size_t size) {
     uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE), first = (uintptr_t)memory / page * page;
-    if (size >= 2 * HUGE_PAGE) (void)strata_host_want_huge_pages((void *)first, (uintptr_t)memory + size - first);
+    if (size >= 2 * HUGE_PAGE) (void)strata_host_advise_huge_pages((void *)first, (uintptr_t)memory + size - first);
 }
 
 bool strata_host_discard(void *memory, size_t size) { return madvise(memory, size, MADV_DONTNEED) == 0; }

@@ -37,7 +37,7 @@ const char *strata_host_bound(char *text, size_t capacity);
 bool strata_host_refuses(void);
 
 /* Asks for huge pages under any range of mapped memory. Returns false if the system refused. */
-bool strata_host_want_huge_pages(void *memory, size_t size);
+bool strata_host_advise_huge_pages(void *memory, size_t size);
 /* Tells the kernel that memory of strata_host_new() or strata_host_resize() will be used whole, from
  * its beginning on. The kernel may then serve it in huge pages, with fewer page faults. For commands
  * that hold millions of rows; a process shared with others keeps small pages. */

@@ -37,7 +37,7 @@ void *strata_host_map_at(uintptr_t address, size_t size) {
 void strata_host_unmap(void *memory, size_t size) { munmap(memory, size); }
 
 /* The node is preferred, not bound: a bound process is killed when the node has no page left. */
-bool strata_host_take_from(void *memory, size_t size, uint32_t node) {
+bool strata_host_prefer_node(void *memory, size_t size, uint32_t node) {
     if (node >= STRATA_HOST_NODES) return false;
     unsigned long mask[2] = {1ul << node, 0};
     return syscall(SYS_mbind, memory, size, MPOL_PREFERRED, mask, 8 * sizeof mask, 0) == 0;

@@ -20,6 +20,6 @@ void *strata_host_map_at(uintptr_t address, size_t size);
 void strata_host_unmap(void *memory, size_t size);
 /* Makes the node serve pages of mapped memory at their first touch, while it has any. Returns false if
  * the kernel refused. */
-bool strata_host_take_from(void *memory, size_t size, uint32_t node);
+bool strata_host_prefer_node(void *memory, size_t size, uint32_t node);
 
 #endif

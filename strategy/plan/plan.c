@@ -8,7 +8,7 @@
 #include "strategy/plan/legal.h"
 
 /* Writes the names of the layers that give the needed traits, for the message. */
-static void givers(uint32_t needed, char *text, size_t capacity) {
+static void list_providers(uint32_t needed, char *text, size_t capacity) {
     size_t length = 0;
     *text = '\0';
     const strata_layer_type_t *type;
@@ -23,7 +23,7 @@ static strata_status_t fail_needs(const strata_model_layer_t *upper, const strat
     uint32_t missing = upper->type->needs & ~given;
     char names[256], who[256];
     strata_traits_text(missing, ", ", names, sizeof names);
-    givers(missing, who, sizeof who);
+    list_providers(missing, who, sizeof who);
     return strata_fail_origin(&upper->origin, "\"%s\" needs %s below it, which \"%s\" does not give; put %s between them",
                               upper->name, names, lower->name, *who ? who : "a layer that gives it");
 }
@@ -74,19 +74,19 @@ typedef struct building {
 } building_t;
 
 /* Numbers a stack below layer `above`; there is room for it. `handled`: as of strata_adds_stream_safe(). */
-static void number(building_t *built, const strata_model_stack_t *stack, uint32_t above, bool handled) {
+static void number_layers(building_t *built, const strata_model_stack_t *stack, uint32_t above, bool handled) {
     for (size_t i = 0; i < stack->count; i++) {
         const strata_model_layer_t *layer = &stack->layers[i];
         uint32_t n = ++built->count;
         built->layers[n] = layer;
         built->above[n] = above;
         built->adds[n] = strata_adds_stream_safe(layer, &handled);
-        for (size_t b = 0; b < layer->branch_count; b++) number(built, &layer->branches[b], n, handled);
+        for (size_t b = 0; b < layer->branch_count; b++) number_layers(built, &layer->branches[b], n, handled);
         above = n;
     }
 }
 
-static void measure(building_t *built) {
+static void set_subtree_ends(building_t *built) {
     for (uint32_t n = built->count; n > 0; n--) {
         if (built->last[n] < n) built->last[n] = n;
         uint32_t above = built->above[n];
@@ -203,7 +203,7 @@ static strata_status_t check_depth(const building_t *built) {
 
 /* ---- memory ---- */
 
-static bool may_differ(const building_t *built, uint32_t n) {
+static bool allows_other_memory(const building_t *built, uint32_t n) {
     for (uint32_t above = built->above[n]; above; above = built->above[above])
         if (built->layers[above]->type->gives & STRATA_TRAIT_ANY_MEMORY) return true;
     return false;
@@ -219,10 +219,10 @@ static strata_status_t check_memory(const building_t *built, uint32_t n) {
     strata_option_print(row, source->options, memory, sizeof memory);
     const char *wanted = strata_place_memory(built->place);
     if (strcmp(memory, wanted) == 0 || strcmp(memory, "place") == 0) return STRATA_OK;
-    bool differs = may_differ(built, n), managed = built->place == STRATA_PLACE_GPU && strcmp(memory, "managed") == 0;
+    bool differs = allows_other_memory(built, n), managed = built->place == STRATA_PLACE_GPU && strcmp(memory, "managed") == 0;
     if (managed || (differs && strata_place_reaches(built->place, memory))) return STRATA_OK;
-    const strata_origin_t *said = &source->option_origins[row - source->type->options];
-    return strata_fail_origin(said->source == STRATA_FROM_DEFAULT ? &source->origin : said,
+    const strata_origin_t *set_by = &source->option_origins[row - source->type->options];
+    return strata_fail_origin(set_by->source == STRATA_FROM_DEFAULT ? &source->origin : set_by,
                               "\"%s\" with memory: %s cannot serve the place %s%s; write memory: %s, or leave it out", source->name,
                               memory, strata_place_name(built->place), differs ? ", where its users cannot access it" : "", wanted);
 }
@@ -230,7 +230,7 @@ static strata_status_t check_memory(const building_t *built, uint32_t n) {
 /* ---- options ---- */
 
 /* A value that equals the default does not count, even if it is written differently. */
-static bool says_default(const strata_model_layer_t *layer, const strata_option_row_t *row) {
+static bool is_default_value(const strata_model_layer_t *layer, const strata_option_row_t *row) {
     char value[STRATA_OPTION_TEXT_BYTES];
     strata_option_print(row, layer->options, value, sizeof value);
     return strcmp(value, row->default_text) == 0;
@@ -240,20 +240,20 @@ static bool says_default(const strata_model_layer_t *layer, const strata_option_
 static strata_status_t check_branches(const strata_model_layer_t *layer) {
     for (const strata_option_row_t *row = layer->type->options; row && row->name; row++) {
         uint32_t branch = strata_option_branch(row);
-        const strata_origin_t *said = &layer->option_origins[row - layer->type->options];
-        bool given = said->source != STRATA_FROM_DEFAULT, wanted = branch < layer->branch_count;
-        bool nothing = given && wanted && says_default(layer, row);
+        const strata_origin_t *set_by = &layer->option_origins[row - layer->type->options];
+        bool given = set_by->source != STRATA_FROM_DEFAULT, wanted = branch < layer->branch_count;
+        bool nothing = given && wanted && is_default_value(layer, row);
         if (layer->type->role != STRATA_ROUTER || branch == 0 || layer->branch_count == 0 || (given == wanted && !nothing))
             continue;
         int letters = (int)(strrchr(row->name, '_') - row->name);
         if (nothing)
-            return strata_fail_origin(said, "%.*s: %s: no request would match; write a size above 0, as in %.*s: 64KiB", letters,
+            return strata_fail_origin(set_by, "%.*s: %s: no request would match; write a size above 0, as in %.*s: 64KiB", letters,
                                       row->name, row->default_text, letters, row->name);
         if (wanted)
             return strata_fail_origin(&layer->branches[branch - 1].origin,
                                       "stack %u of \"%s\" has no %.*s, and only the last stack may omit it; write %.*s: 64KiB",
                                       branch, layer->name, letters, row->name, letters, row->name);
-        return strata_fail_origin(said, "\"%s\" has %zu stacks, and the last takes all other requests; remove %.*s of stack %u",
+        return strata_fail_origin(set_by, "\"%s\" has %zu stacks, and the last takes all other requests; remove %.*s of stack %u",
                                   layer->name, layer->branch_count, letters, row->name, branch);
     }
     return STRATA_OK;
@@ -267,8 +267,8 @@ static strata_status_t check_options(const strata_model_layer_t *layer, strata_p
     strata_status_t status = type->check(layer->options, place, &option);
     if (status == STRATA_OK) return STRATA_OK;
     const strata_option_row_t *row = option ? strata_option_find(type, option) : NULL;
-    const strata_origin_t *said = row ? &layer->option_origins[row - type->options] : NULL;
-    return strata_fail_origin(said && said->source != STRATA_FROM_DEFAULT ? said : &layer->origin, "%s%s%s: %s", layer->name,
+    const strata_origin_t *set_by = row ? &layer->option_origins[row - type->options] : NULL;
+    return strata_fail_origin(set_by && set_by->source != STRATA_FROM_DEFAULT ? set_by : &layer->origin, "%s%s%s: %s", layer->name,
                               option ? "." : "", option ? option : "", strata_last_error()->text);
 }
 
@@ -297,16 +297,16 @@ static strata_status_t check_coalescing(const building_t *built, uint32_t n) {
     bool acts = has_one_source(built, n) && given_below(built, n) & STRATA_TRAIT_CONTIGUOUS;
     const strata_model_layer_t *whole = acts ? registrable_below(built, n) : NULL;
     if (acts && !whole) return STRATA_OK;
-    const strata_origin_t *said = &layer->option_origins[row - layer->type->options];
-    if (said->source == STRATA_FROM_DEFAULT) said = &layer->origin;
+    const strata_origin_t *set_by = &layer->option_origins[row - layer->type->options];
+    if (set_by->source == STRATA_FROM_DEFAULT) set_by = &layer->origin;
     if (whole)
         return strata_fail_origin(
-            said,
+            set_by,
             "%s.coalesce_regions: blocks would cross handles, but %s.registrable keeps each block in one; write "
             "coalesce_regions: false or registrable: false",
             layer->name, whole->name);
     return strata_fail_origin(
-        said,
+        set_by,
         "%s.coalesce_regions: it has no effect over layers without contiguous chunks (contiguous); end the stack with - vmm "
         "and no router, or write coalesce_regions: false",
         layer->name);
@@ -330,11 +330,11 @@ static uint64_t alignment_below(const building_t *built, uint32_t n, uint32_t *l
 static strata_status_t fail_alignment(const strata_model_layer_t *upper, const strata_model_layer_t *lower, uint64_t wanted,
                                       uint64_t below) {
     const strata_option_row_t *row = strata_option_find(upper->type, "alignment");
-    const strata_origin_t *said = row ? &upper->option_origins[row - upper->type->options] : &upper->origin;
+    const strata_origin_t *set_by = row ? &upper->option_origins[row - upper->type->options] : &upper->origin;
     char wants[32], gives[32];
     strata_print_size(wanted, wants, sizeof wants);
     strata_print_size(below, gives, sizeof gives);
-    return strata_fail_origin(said->source == STRATA_FROM_DEFAULT ? &upper->origin : said,
+    return strata_fail_origin(set_by->source == STRATA_FROM_DEFAULT ? &upper->origin : set_by,
                               "%s%s: \"%s\" needs memory aligned to %s, but \"%s\" below it aligns to %s; put aligned between "
                               "them",
                               upper->name, row ? ".alignment" : "", upper->name, wants, lower->name, gives);
@@ -439,8 +439,8 @@ strata_status_t strata_stack_plan(const strata_model_stack_t *stack, strata_plac
     strata_status_t status = check_counts(stack);
     if (status == STRATA_OK) status = check_ends(stack);
     if (status) return status;
-    number(&built, stack, 0, false);
-    measure(&built);
+    number_layers(&built, stack, 0, false);
+    set_subtree_ends(&built);
     status = check_order(&built);
     if (status == STRATA_OK) status = check_depth(&built);
     if (status == STRATA_OK) status = check_layers(&built);

@@ -35,7 +35,7 @@ strata_model_layer_t *strata_model_reclaim(const strata_model_stack_t *stack) {
 strata_model_device_t *strata_strategy_own(strata_strategy_t *strategy, uint32_t device) {
     for (size_t i = 0; i < strategy->own_count; i++)
         if (strategy->own[i].number == device) return &strategy->own[i];
-    if (!strategy->own) strategy->own = strata_arena_take(strategy->memory, STRATA_MODEL_DEVICES, sizeof *strategy->own);
+    if (!strategy->own) strategy->own = strata_arena_alloc(strategy->memory, STRATA_MODEL_DEVICES, sizeof *strategy->own);
     if (!strategy->own) return NULL;
     strata_model_device_t *own = &strategy->own[strategy->own_count++];
     own->number = device;

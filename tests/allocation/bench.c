@@ -24,7 +24,7 @@ static void set_options(const strata_layer_type_t *type, void *options, const ch
 
 uint8_t bench_node(bench_t *bench, const strata_layer_type_t *type, const char *const *options) {
     uint8_t number = (uint8_t)++bench->plan.count;
-    void *filled = strata_arena_take(bench->options, 1, type->options_size ? type->options_size : 1);
+    void *filled = strata_arena_alloc(bench->options, 1, type->options_size ? type->options_size : 1);
     strata_option_defaults(type, filled);
     set_options(type, filled, options);
     bench->plan.nodes[number] = (strata_plan_node_t){
@@ -72,7 +72,7 @@ void bench_close(bench_t *bench) {
 
 strata_status_t bench_try(bench_t *bench, size_t size, strata_record_t **record) {
     strata_request_t serve = {.size = size, .alignment = 256};
-    strata_growing_serve(); /* as every call of the facade begins */
+    strata_growing_grow_if_marked(); /* as every call of the facade begins */
     return strata_stack_serve(bench->stack, &serve, record);
 }
 

@@ -141,7 +141,7 @@ TEST(buffered, trims_the_largest_first) {
     EXPECT_EQ(layer->type->trim(layer, 7 * MIB, &call), 4 * MIB);
     EXPECT_EQ(layer->type->idle_bytes(layer), 6 * MIB);
     EXPECT_EQ(layer->type->trim(layer, 0, &call), 6 * MIB);
-    strata_call_leave(&call, layer, entered);
+    strata_call_exit(&call, layer, entered);
     EXPECT_EQ(test_source_live(), 0);
 }
 

@@ -17,13 +17,13 @@ TEST(chunks, an_address_is_found_among_many_by_a_few_looks) {
     strata_chunks_t *chunks = open_exact(&bench);
     for (uint32_t i = 0; i < MANY; i++) blocks[i] = bench_allocate(&bench, 4096 + 256 * (i % 7));
     EXPECT_EQ(chunks->count, MANY);
-    EXPECT_LE(chunks->by_address.looked, 2 * LOOKS * MANY);
-    chunks->by_address.looked = 0;
+    EXPECT_LE(chunks->by_address.examined, 2 * LOOKS * MANY);
+    chunks->by_address.examined = 0;
     for (uint32_t i = 0; i < MANY; i++) {
         EXPECT_TRUE(strata_chunks_find(&chunks->base, blocks[i]->ptr) == blocks[i]);
         EXPECT_TRUE(strata_chunks_find(&chunks->base, blocks[i]->ptr + blocks[i]->size - 1) == blocks[i]);
     }
-    EXPECT_LE(chunks->by_address.looked, 2 * LOOKS * MANY);
+    EXPECT_LE(chunks->by_address.examined, 2 * LOOKS * MANY);
     EXPECT_TRUE(strata_chunks_find(&chunks->base, 0) == NULL);
     EXPECT_TRUE(strata_chunks_find(&chunks->base, UINT64_MAX) == NULL);
     for (uint32_t i = 0; i < MANY; i++) bench_free(&bench, blocks[i]);
@@ -35,7 +35,7 @@ static uint64_t trim(bench_t *bench, uint64_t keep) {
     strata_call_t call = {.stack = bench->stack};
     bool entered = strata_call_enter(&call, layer);
     uint64_t bytes = strata_chunks_trim(layer, keep, &call);
-    strata_call_leave(&call, layer, entered);
+    strata_call_exit(&call, layer, entered);
     return bytes;
 }
 

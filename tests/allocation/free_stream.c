@@ -42,7 +42,7 @@ static uint64_t collect(pending_t *p) {
     strata_record_t *record;
     uint64_t bytes, freed = 0;
     strata_call_t call = enter(p);
-    for (uint32_t done = strata_uses_poll(&p->uses); strata_uses_take_done(&p->uses, &done, &record, &bytes); freed += bytes)
+    for (uint32_t done = strata_uses_poll(&p->uses); strata_uses_pop_done(&p->uses, &done, &record, &bytes); freed += bytes)
         EXPECT_EQ(record, NULL);
     (void)strata_call_unlock(&call);
     return freed;
@@ -83,9 +83,9 @@ TEST(uses, validate_finds_planted_faults) {
     EXPECT_TOLD(p.bench.stack->figures.deferred_bytes, MIB, "the sum of deferred bytes");
     EXPECT_TOLD(first->next, first->next_waiting, "two blocks wait for one use");
     EXPECT_TOLD(first->next, p.uses.nodes.used, "a block's list of uses is broken");
-    EXPECT_TOLD(first->left, 2, "a block waits without a use");
+    EXPECT_TOLD(first->unfinished, 2, "a block waits without a use");
     EXPECT_TOLD(first->counted, false, "a block waits without a use");
-    EXPECT_TOLD(first->lost, true, "a block waits without a use");
+    EXPECT_TOLD(first->unobservable, true, "a block waits without a use");
     EXPECT_TOLD(first->state, STRATA_USE_UNOBSERVABLE, "a block waits without a use");
     EXPECT_TOLD(first->event, NULL, "a use has no event");
     EXPECT_TOLD(first->user, 0, "a use of another stream");
@@ -113,11 +113,11 @@ TEST(free_stream, a_free_that_no_event_marks_is_waited_for) {
         strata_events_t *events = &p.bench.domain->events;
         strata_handle_t taken[64];
         uint32_t count = 0;
-        while (i == 1 && (taken[count] = strata_events_take(events)) != NULL) count++;
+        while (i == 1 && (taken[count] = strata_events_acquire(events)) != NULL) count++;
         ASSERT_OK(strata_sim_fail(p.bench.device, refused[i], 1, true, STRATA_E_DEVICE));
         EXPECT_FALSE(note(&p, MIB));
         strata_sim_clear_faults(p.bench.device);
-        while (count > 0) strata_events_give(events, taken[--count]);
+        while (count > 0) strata_events_release(events, taken[--count]);
         EXPECT_GE(strata_sim_now(p.bench.world), end_of_work);
         EXPECT_EQ(p.frees.frees, FREES);
         EXPECT_EQ(collect(&p), 6 * MIB);

@@ -21,7 +21,7 @@ static uint64_t release(bench_t *bench) {
     strata_call_t call = {.stack = bench->stack};
     bool entered = strata_call_enter(&call, layer);
     uint64_t bytes = layer->type->release(layer, &call);
-    strata_call_leave(&call, layer, entered);
+    strata_call_exit(&call, layer, entered);
     return bytes;
 }
 
@@ -97,7 +97,7 @@ static void *wait_for_gaps(void *context) {
     bool entered = strata_call_enter(&call, &waiter->runs.chunks->base);
     strata_runs_wait_for_gaps(&waiter->runs, &waiter->unmapping, &call);
     waiter->waited = true;
-    strata_call_leave(&call, &waiter->runs.chunks->base, entered);
+    strata_call_exit(&call, &waiter->runs.chunks->base, entered);
     return NULL;
 }
 
@@ -107,7 +107,7 @@ static bool has_arrived(waiter_t *waiter, bool *waits) {
     bool entered = strata_call_enter(&call, &waiter->runs.chunks->base);
     *waits = waiter->runs.chunks->waiting == 1 && !waiter->waited;
     bool arrived = *waits || waiter->waited;
-    strata_call_leave(&call, &waiter->runs.chunks->base, entered);
+    strata_call_exit(&call, &waiter->runs.chunks->base, entered);
     return arrived;
 }
 
@@ -118,7 +118,7 @@ static void wake(waiter_t *waiter, bool ends) {
     EXPECT_FALSE(waiter->waited);
     if (ends) strata_runs_end_unmapping(&waiter->runs, &waiter->unmapping);
     else strata_condition_broadcast(&waiter->runs.chunks->grown);
-    strata_call_leave(&call, &waiter->runs.chunks->base, entered);
+    strata_call_exit(&call, &waiter->runs.chunks->base, entered);
 }
 
 /* The thread that would map sleeps until no thread unmaps, whatever else wakes it. */

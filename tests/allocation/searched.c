@@ -57,7 +57,7 @@ static uint64_t taken(searched_t *s, uint32_t (*look)(strata_uses_t *uses)) {
     strata_record_t *record;
     uint64_t bytes, sum = 0;
     strata_call_t call = enter(s);
-    for (uint32_t done = look(&s->uses); strata_uses_take_done(&s->uses, &done, &record, &bytes);) sum += bytes;
+    for (uint32_t done = look(&s->uses); strata_uses_pop_done(&s->uses, &done, &record, &bytes);) sum += bytes;
     (void)strata_call_unlock(&call);
     EXPECT_OK(strata_uses_validate(&s->uses, "searched"));
     return sum;

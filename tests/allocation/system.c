@@ -53,9 +53,9 @@ TEST(allocation_system, all_that_a_domain_holds_for_nobody_is_offered_again) {
         strata_domain_quarantine(domain, STRATA_MEMORY_DEVICE, address, MIB, false);
     }
     EXPECT_EQ(strata_domain_reserved(domain), PIECES * MIB);
-    EXPECT_EQ(strata_domain_offer_quarantined(domain), PIECES * MIB);
+    EXPECT_EQ(strata_domain_retry_quarantined(domain), PIECES * MIB);
     EXPECT_EQ(strata_domain_reserved(domain), 0);
-    EXPECT_EQ(strata_domain_offer_quarantined(domain), 0);
+    EXPECT_EQ(strata_domain_retry_quarantined(domain), 0);
 }
 
 TEST(allocation_system, where_all_stacks_have_ended_none_is_found) {
@@ -85,13 +85,13 @@ TEST(allocation_system, events_that_could_not_be_made_count_for_none) {
     ASSERT_OK(strata_sim_fail(bench.device, STRATA_CALL_event_create, 1, true, STRATA_E_DEVICE));
     for (int i = 0; i < 1000; i++) EXPECT_STATUS(STRATA_E_DEVICE, strata_events_ensure(events, 1));
     EXPECT_EQ(events->made, 0);
-    EXPECT_EQ(strata_events_take(events), NULL);
+    EXPECT_EQ(strata_events_acquire(events), NULL);
     strata_sim_clear_faults(bench.device);
     EXPECT_OK(strata_events_ensure(events, 3));
     EXPECT_EQ(events->made, 3);
-    strata_handle_t event = strata_events_take(events);
+    strata_handle_t event = strata_events_acquire(events);
     EXPECT_NE(event, NULL);
-    strata_events_give(events, event);
+    strata_events_release(events, event);
     /* No more than there is room for. */
     events->made = STRATA_EVENTS - 1;
     EXPECT_STATUS(STRATA_E_LIMIT, strata_events_ensure(events, 5));
@@ -104,7 +104,7 @@ TEST(allocation_system, events_that_could_not_be_made_count_for_none) {
 /* A source from outside the tree, as little as it can be. */
 static strata_status_t plain_allocate(strata_layer_t *self, const strata_request_t *request, strata_record_t **record) {
     uint64_t address = 0;
-    strata_status_t status = strata_layer_get_memory(self, request, request->size, request->alignment, &address);
+    strata_status_t status = strata_layer_allocate_memory(self, request, request->size, request->alignment, &address);
     if (status != STRATA_OK) return status;
     strata_lock(&self->stack->lock);
     *record = strata_record_new(self, request, address, request->size);
@@ -114,7 +114,7 @@ static strata_status_t plain_allocate(strata_layer_t *self, const strata_request
 
 static void plain_free(strata_layer_t *self, strata_record_t *record, strata_call_t *call) {
     (void)call;
-    EXPECT_OK(strata_layer_give_memory(self, record->ptr, record->size));
+    EXPECT_OK(strata_layer_free_memory(self, record->ptr, record->size));
     strata_lock(&self->stack->lock);
     strata_record_delete(self, record);
     strata_unlock(&self->stack->lock);

@@ -127,21 +127,21 @@ TEST(users, of_many_one_is_found_at_a_few_looks) {
     static uint32_t nodes[MANY];
     ASSERT_OK(strata_users_init(&users, &events));
     for (uint32_t i = 0; i < MANY; i++) {
-        strata_growing_serve();
+        strata_growing_grow_if_marked();
         nodes[i] = strata_users_make(&users, handle_of(i));
         strata_user_at(&users, nodes[i])->holds = i % 2;
     }
-    EXPECT_LE(users.index.looked, LOOKS * MANY);
+    EXPECT_LE(users.index.examined, LOOKS * MANY);
     for (uint32_t i = 0; i < MANY; i += 3) {
         if (i % 2) strata_users_detach(&users, nodes[i], STRATA_USER_DESTROYED);
         else strata_users_end(&users, nodes[i]);
     }
     ASSERT_OK(strata_users_validate(&users));
-    users.index.looked = 0;
+    users.index.examined = 0;
     for (uint32_t i = 0; i < MANY; i++) EXPECT_EQ(strata_users_find(&users, handle_of(i)), i % 3 ? nodes[i] : 0);
     for (uint32_t i = 0; i < MANY; i += 3) nodes[i] = strata_users_make(&users, handle_of(i));
     for (uint32_t i = 0; i < MANY; i++) EXPECT_EQ(strata_users_find(&users, handle_of(i)), nodes[i]);
-    EXPECT_LE(users.index.looked, LOOKS * 3 * MANY);
+    EXPECT_LE(users.index.examined, LOOKS * 3 * MANY);
     EXPECT_OK(strata_users_validate(&users));
     strata_users_destroy(&users);
 }
@@ -151,12 +151,12 @@ TEST(users, the_dead_are_looked_for_once_after_each_exit) {
     for (uint32_t i = 0; i < 40; i++) strata_users_make(&users, handle_of(i));
     uint32_t dead[2] = {of_an_exited_thread(), of_an_exited_thread()};
     for (int i = 0; i < 2; i++) strata_user_at(&users, dead[i])->holds = 1;
-    users.index.looked = 0;
+    users.index.examined = 0;
     EXPECT_EQ(bury(), 2);
-    EXPECT_EQ(users.index.looked, 2);
-    users.index.looked = 0;
+    EXPECT_EQ(users.index.examined, 2);
+    users.index.examined = 0;
     EXPECT_EQ(bury(), 0);
-    EXPECT_EQ(users.index.looked, 0);
+    EXPECT_EQ(users.index.examined, 0);
     uint32_t third = of_an_exited_thread();
     strata_user_at(&users, third)->holds = 1;
     EXPECT_EQ(bury(), 1);

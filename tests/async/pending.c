@@ -28,7 +28,7 @@ static uint64_t pending_bytes(rig_t *rig) {
 TEST(async_pending, reused_memory_counts_once) {
     RIG_BY(rig, async_open(&rig, NULL, 0, 50 * MIB, false));
     strata_stream_t owner = rig_stream(&rig), other = rig_stream(&rig);
-    strata_block_t first = rig_leave_waiting(&rig, owner, rig_stream(&rig), 48 * MIB, LONG);
+    strata_block_t first = rig_free_deferred(&rig, owner, rig_stream(&rig), 48 * MIB, LONG);
     expect_bytes(&rig, 0, 48 * MIB);
     strata_block_t second = rig_allocate(&rig, other, 40 * MIB);
     EXPECT_EQ(second.ptr, first.ptr);
@@ -54,7 +54,7 @@ TEST(async_pending, memory_that_is_pending_twice_counts_once) {
     deferral_t deferral = {.base = {.add = deferral_add, .cut = deferral_cut}};
     rig_domain(&rig)->deferral = &deferral.base;
     for (int i = 0; i < 4; i++) {
-        (void)rig_leave_waiting(&rig, owner, borrower, 48 * MIB, LONG);
+        (void)rig_free_deferred(&rig, owner, borrower, 48 * MIB, LONG);
         expect_bytes(&rig, 0, 48 * MIB);
     }
     EXPECT_EQ(rig_figures(&rig).peak_reserved_bytes, 48 * MIB);
@@ -73,7 +73,7 @@ TEST(async_pending, memory_reused_by_another_instance_counts_once) {
     uint64_t apart;
     ASSERT_OK(strata_pool(rig.s, "apart", &apart));
     strata_stream_t owner = rig_stream(&rig);
-    (void)rig_leave_waiting(&rig, owner, rig_stream(&rig), 48 * MIB, LONG);
+    (void)rig_free_deferred(&rig, owner, rig_stream(&rig), 48 * MIB, LONG);
     strata_allocate_options_t options = {.struct_size = sizeof options, .size = 30 * MIB, .pool = apart};
     strata_block_t served = rig_allocate_with(&rig, owner, &options);
     expect_bytes(&rig, 30 * MIB, 18 * MIB);
@@ -85,7 +85,7 @@ TEST(async_pending, memory_reused_by_another_instance_counts_once) {
 TEST(async_pending, closing_subtracts_what_is_left) {
     OPENED(rig_t, rig, rig_end, async_open(&rig, NULL, 0, 64 * MIB, false));
     strata_stream_t owner = rig_stream(&rig);
-    (void)rig_leave_waiting(&rig, owner, rig_stream(&rig), 48 * MIB, LONG);
+    (void)rig_free_deferred(&rig, owner, rig_stream(&rig), 48 * MIB, LONG);
     strata_block_t second = rig_allocate(&rig, owner, 40 * MIB);
     EXPECT_OK(strata_free(rig.s, second.ref));
     EXPECT_OK(strata_close(rig.s, STRATA_CLOSE_WAIT, NULL, NULL));
@@ -171,7 +171,7 @@ static void take_events(void *context) {
     noting_t *noting = context;
     strata_events_t *events = &rig_domain(noting->quicker.rig)->events;
     strata_handle_t event;
-    while (noting->event_count < IDLE_EVENTS && (event = strata_events_take(events)) != NULL)
+    while (noting->event_count < IDLE_EVENTS && (event = strata_events_acquire(events)) != NULL)
         noting->events[noting->event_count++] = event;
     noting->between.call = STRATA_CALL_event_create;
     noting->between.act = serve;
@@ -191,7 +191,7 @@ TEST_EACH(async_pending, a_free_counts_what_is_left_once_its_event_is_made, late
     between_begin(&noting.between, &rig, STRATA_CALL_free_async, take_events, &noting);
     EXPECT_OK(strata_free(rig.s, block.ref));
     EXPECT_TRUE(between_end(&noting.between));
-    for (uint32_t i = 0; i < noting.event_count; i++) strata_events_give(&rig_domain(&rig)->events, noting.events[i]);
+    for (uint32_t i = 0; i < noting.event_count; i++) strata_events_release(&rig_domain(&rig)->events, noting.events[i]);
     EXPECT_EQ(noting.quicker.served.ptr, block.ptr);
     expect_bytes(&rig, row->size, 48 * MIB - row->size);
     EXPECT_EQ(pending_bytes(&rig), 48 * MIB - row->size);

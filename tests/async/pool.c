@@ -79,7 +79,7 @@ TEST(async_pool, retry) {
         rig_work(&rig, first, 1000 * 1000, a.ref);
         EXPECT_OK(strata_free(rig.s, a.ref));
         strata_block_t b = rig_allocate(&rig, second, 48 * MIB);
-        EXPECT_EQ(rig_figures(&rig).ladders, off ? 1 : 0);
+        EXPECT_EQ(rig_figures(&rig).recoveries, off ? 1 : 0);
         EXPECT_OK(strata_free(rig.s, b.ref));
     }
 }
@@ -229,7 +229,7 @@ TEST(async_pool, a_trim_keeps_what_it_is_told_to) {
     EXPECT_EQ(async_used(&rig), (64 + 96) * MIB);
     EXPECT_EQ(layer->type->trim(layer, 0, &call), 96 * MIB);
     EXPECT_EQ(async_used(&rig), 64 * MIB);
-    strata_call_leave(&call, layer, entered);
+    strata_call_exit(&call, layer, entered);
     EXPECT_OK(strata_free(rig.s, live.ref));
 }
 
@@ -314,7 +314,7 @@ TEST(async_pool, a_refused_free_is_quarantined) {
 
 static void expect_refused(const char *text, const char *why) {
     strata_config_request_t request = {.text = text, .devices = "sim"};
-    strata_strategy_t *strategy CLOSED_BY(strategy_gone) = NULL;
+    strata_strategy_t *strategy CLOSED_BY(strategy_cleanup) = NULL;
     strata_t s;
     strata_status_t status = strata_config_load(&request, &strategy);
     strata_open_options_t options = {
@@ -349,7 +349,7 @@ TEST(async_pool, freed_memory_is_no_longer_covered) {
 }
 
 TEST(async_pool, a_device_without_pools_is_told) {
-    strata_strategy_t *strategy CLOSED_BY(strategy_gone) = rig_strategy("cuda_malloc_async", NULL, 0);
+    strata_strategy_t *strategy CLOSED_BY(strategy_cleanup) = rig_strategy("cuda_malloc_async", NULL, 0);
     RIG_BY(rig, rig_open_devices(&rig, strategy, &(strata_sim_options_t){.devices = 1}));
     rig.devices[0]->capabilities.pools = false;
     ASSERT_OK(strata_facade_open_on(strategy, rig.devices, 1, 0, &rig.s));
@@ -379,7 +379,7 @@ TEST(async_pool, a_block_outlives_its_stream) {
     EXPECT_NE((uintptr_t)c.ptr, (uintptr_t)a.ptr);
     EXPECT_NE((uintptr_t)c.ptr, (uintptr_t)b.ptr);
     EXPECT_OK(strata_free(rig.s, c.ref));
-    rig_pass(&rig, 400 * 1000 * 1000);
+    rig_advance(&rig, 400 * 1000 * 1000);
     strata_pending_t pending;
     EXPECT_GE(strata_domain_poll(rig_domain(&rig), &pending), 2 * MIB);
     EXPECT_EQ(rig_figures(&rig).deferred_bytes, 0);

@@ -63,7 +63,7 @@ static void end_ring(ring_t *ring) {
     rig_t *rig = ring->rig;
     EXPECT_EQ(rig_figures(rig).borrows, STREAMS);
     EXPECT_OK(strata_validate(rig->s));
-    rig_pass(rig, 1000ull * LONG);
+    rig_advance(rig, 1000ull * LONG);
     EXPECT_OK(strata_release(rig->s, rig->gpu, NULL));
     EXPECT_EQ(async_used(rig), 0);
     EXPECT_EQ(rig_figures(rig).reserved_bytes, 0);
@@ -125,7 +125,7 @@ static void *pour(void *context) {
         strata_block_t a = rig_allocate(flood->rig, flood->owner, STEP);
         rig_borrow(flood->rig, a.ref, flood->borrower, 10 * LONG);
         EXPECT_OK(strata_free(flood->rig->s, a.ref));
-        rig_pass(flood->rig, LONG);
+        rig_advance(flood->rig, LONG);
     }
     return NULL;
 }

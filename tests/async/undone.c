@@ -61,7 +61,7 @@ TEST(async_undone, a_free_that_is_put_off_counts_once) {
 /* Another strategy's instances look at what waits as long as anything is counted. */
 TEST(async_undone, an_instance_that_ends_leaves_no_waiting_frees) {
     RIG_BY(rig, async_open(&rig, NULL, 0, 0, false));
-    (void)rig_leave_waiting(&rig, rig_stream(&rig), rig_stream(&rig), 40 * MIB, LONG);
+    (void)rig_free_deferred(&rig, rig_stream(&rig), rig_stream(&rig), 40 * MIB, LONG);
     EXPECT_EQ(atomic_load(&rig_domain(&rig)->pool_frees), 1);
     strata_open_options_t options = {.struct_size = sizeof options, .preset = "strata", .flags = STRATA_OPEN_IGNORE_ENVIRONMENT};
     ASSERT_OK(strata_change_strategy(rig.s, &options));

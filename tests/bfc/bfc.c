@@ -14,10 +14,10 @@ typedef struct adjacent {
 
 static strata_status_t create(strata_layer_t *base) {
     const strata_request_t none = {.size = 0};
-    return strata_layer_get_memory(base, &none, ROOM, 256, &((adjacent_t *)base)->address);
+    return strata_layer_allocate_memory(base, &none, ROOM, 256, &((adjacent_t *)base)->address);
 }
 
-static void destroy(strata_layer_t *base) { EXPECT_OK(strata_layer_give_memory(base, ((adjacent_t *)base)->address, ROOM)); }
+static void destroy(strata_layer_t *base) { EXPECT_OK(strata_layer_free_memory(base, ((adjacent_t *)base)->address, ROOM)); }
 
 static strata_status_t allocate(strata_layer_t *base, const strata_request_t *request, strata_record_t **record) {
     adjacent_t *self = (adjacent_t *)base;

@@ -189,7 +189,7 @@ TEST(bfc_frontier, spares_another_stream_the_wait) {
         rig_work(&rig, one, MILLISECOND, a.ref);
         EXPECT_OK(strata_free(rig.s, a.ref));
         uint64_t mine = count_of(&rig), waits = rig_calls(&rig, STRATA_CALL_synchronise);
-        rig_pass(&rig, 2 * MILLISECOND);
+        rig_advance(&rig, 2 * MILLISECOND);
         if (passed) pass(&rig, mine);
         strata_block_t b = rig_allocate(&rig, two, 16 * MIB);
         EXPECT_EQ(b.ptr, a.ptr);
@@ -206,7 +206,7 @@ TEST(bfc_frontier, a_request_that_knows_is_not_made_to_wait) {
     rig_work(&rig, one, MILLISECOND, a.ref);
     EXPECT_OK(strata_free(rig.s, a.ref));
     uint64_t mine = count_of(&rig), waits = rig_calls(&rig, STRATA_CALL_synchronise);
-    rig_pass(&rig, 2 * MILLISECOND);
+    rig_advance(&rig, 2 * MILLISECOND);
     strata_block_t b = bfc_before(&rig, two, 16 * MIB, mine);
     EXPECT_EQ(b.ptr, a.ptr);
     EXPECT_EQ(rig_calls(&rig, STRATA_CALL_synchronise), waits);
@@ -268,7 +268,7 @@ TEST(bfc_frontier, wakes_who_waits_for_memory) {
     uint64_t mine = count_of(&rig);
     waiter_t w = {.rig = &rig, .mine = mine};
     ASSERT_EQ(pthread_create(&w.thread, NULL, ask, &w), 0);
-    see_a_sleeper(&rig);
+    wait_for_sleeper(&rig);
     pass(&rig, mine);
     pthread_join(w.thread, NULL);
     EXPECT_OK(w.status);

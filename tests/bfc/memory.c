@@ -77,7 +77,7 @@ TEST(bfc_memory, regions_without_a_live_block_go_back_and_one_more_try_is_made) 
         EXPECT_EQ(bfc_of(&rig)->collected_bytes, collects ? 12 * MIB : 0);
         EXPECT_EQ(bfc_of(&rig)->collections, collects);
         EXPECT_EQ(rig_calls(&rig, STRATA_CALL_free), collects ? 2 : 0);
-        EXPECT_EQ(rig_figures(&rig).ladders, 0);
+        EXPECT_EQ(rig_figures(&rig).recoveries, 0);
         if (c.ref) EXPECT_OK(strata_free(rig.s, c.ref));
         EXPECT_OK(strata_free(rig.s, kept.ref));
     }
@@ -100,7 +100,7 @@ TEST(bfc_memory, the_ladder_releases_where_it_is_asked_to) {
     strata_block_t idle = rig_allocate(&rig, NULL, 4 * MIB);
     EXPECT_OK(strata_free(rig.s, idle.ref));
     strata_block_t all = rig_allocate(&rig, NULL, 14 * MIB);
-    EXPECT_EQ(rig_figures(&rig).ladders, 1);
+    EXPECT_EQ(rig_figures(&rig).recoveries, 1);
     EXPECT_EQ(bfc_of(&rig)->collections, 0);
     EXPECT_OK(strata_free(rig.s, all.ref));
 }
@@ -172,10 +172,10 @@ TEST(bfc_memory, beside_a_capture_a_request_is_cut_from_a_region_that_joins_one_
         rig_work(&rig, one, MILLISECOND, a.ref);
         EXPECT_OK(strata_free(rig.s, a.ref));
         rig_begin_capture(&rig, one);
-        slots_t slots = slots_leave(bfc_slab(bfc_of(&rig)), room);
+        slots_t slots = slots_limit(bfc_slab(bfc_of(&rig)), room);
         b = bfc_serve(&rig, two, 256, 64 * KIB);
         refused += b.ref == 0;
-        slots_give(&slots);
+        slots_restore(&slots);
         rig_end_capture(&rig, one);
         EXPECT_OK(strata_validate(rig.s));
         if (b.ref == 0) continue;
@@ -252,11 +252,11 @@ TEST(bfc_memory, a_request_between_two_rests_wants_a_slot_for_each) {
         RIG_BY(rig, bfc_open_adjacent(&rig, "coalesce_regions: true, timestamps: true"));
         strata_block_t first = rig_allocate(&rig, NULL, 256), freed = rig_allocate(&rig, NULL, 2 * MIB - 256);
         EXPECT_OK(strata_free(rig.s, freed.ref));
-        slots_t slots = slots_leave(bfc_slab(bfc_of(&rig)), room);
+        slots_t slots = slots_limit(bfc_slab(bfc_of(&rig)), room);
         strata_block_t b = bfc_serve(&rig, NULL, 256, 64 * KIB);
         EXPECT_EQ(b.ref != 0, room == 2);
         if (room < 2) EXPECT_EQ(strata_last_error()->status, STRATA_E_LIMIT);
-        slots_give(&slots);
+        slots_restore(&slots);
         EXPECT_OK(strata_validate(rig.s));
         EXPECT_EQ(bfc_of(&rig)->stamp_count, room == 2 ? 2 : 1);
         EXPECT_EQ(rig_figures(&rig).growths, 1);

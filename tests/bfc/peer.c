@@ -334,7 +334,7 @@ TEST(tensorflow_bfc, no_retry_fail) {
     RIG_BY(rig, open_retrying(&rig, "0s"));
     strata_block_t a = rig_allocate(&rig, NULL, 256), b = rig_allocate(&rig, NULL, 256), none;
     EXPECT_STATUS(STRATA_E_NO_MEMORY, strata_allocate(rig.s, rig.gpu, NULL, 256, &none));
-    EXPECT_EQ(rig_figures(&rig).ladders, 0);
+    EXPECT_EQ(rig_figures(&rig).recoveries, 0);
     RIG_FREE(&rig, a, b);
 }
 
@@ -343,6 +343,6 @@ TEST(tensorflow_bfc, retry_insufficient_fail) {
     RIG_BY(rig, open_retrying(&rig, "20ms"));
     strata_block_t kept = rig_allocate(&rig, NULL, 256), none;
     EXPECT_STATUS(STRATA_E_NO_MEMORY, strata_allocate(rig.s, rig.gpu, NULL, 512, &none));
-    EXPECT_EQ(rig_figures(&rig).ladders, 0);
+    EXPECT_EQ(rig_figures(&rig).recoveries, 0);
     EXPECT_OK(strata_free(rig.s, kept.ref));
 }

@@ -20,7 +20,7 @@ caching_t *caching_of(rig_t *rig) {
 
 uint64_t caching_reserved(rig_t *rig) { return rig_figures(rig).reserved_bytes; }
 
-void caching_leave_idle(rig_t *rig, strata_stream_t stream, const size_t *mib, size_t count) {
+void caching_make_idle(rig_t *rig, strata_stream_t stream, const size_t *mib, size_t count) {
     strata_block_t blocks[8];
     for (size_t i = 0; i < count; i++) blocks[i] = rig_allocate(rig, stream, mib[i] * MIB);
     for (size_t i = 0; i < count; i++) EXPECT_OK(strata_free(rig->s, blocks[i].ref));

@@ -14,7 +14,7 @@ void caching_open(rig_t *rig, const char *options, uint64_t capacity);
 caching_t *caching_of(rig_t *rig);
 uint64_t caching_reserved(rig_t *rig);
 /* Takes and frees one block of each size, all live at once; so they lie idle. */
-void caching_leave_idle(rig_t *rig, strata_stream_t stream, const size_t *mib, size_t count);
+void caching_make_idle(rig_t *rig, strata_stream_t stream, const size_t *mib, size_t count);
 /* The option's text is refused where a strategy is read. */
 void caching_expect_refused(const char *options, const char *part);
 

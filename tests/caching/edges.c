@@ -5,7 +5,7 @@
 TEST(caching_edges, a_capture_keeps_what_a_trim_would_give_back) {
     uint64_t released = 1;
     RIG(rig, "pytorch", 0);
-    caching_leave_idle(&rig, NULL, (const size_t[]){40, 60}, 2);
+    caching_make_idle(&rig, NULL, (const size_t[]){40, 60}, 2);
     caching_of(&rig)->uses.captures = 1;
     EXPECT_OK(strata_trim(rig.s, rig.gpu, MIB, &released));
     EXPECT_EQ(released, 0);
@@ -26,7 +26,7 @@ TEST(caching_edges, a_request_for_a_chunk_ages_what_is_idle_once) {
 /* Such a block is one that may not be split, and goes for want of memory before all that may. */
 TEST(caching_edges, a_block_of_exactly_max_split_size_goes_for_a_larger_one) {
     RIG_BY(rig, caching_open(&rig, "max_split_size: 20MiB", 90 * MIB));
-    caching_leave_idle(&rig, NULL, (const size_t[]){20, 20, 2}, 3);
+    caching_make_idle(&rig, NULL, (const size_t[]){20, 20, 2}, 3);
     uint64_t retries = caching_of(&rig)->retries;
     strata_block_t block = rig_allocate(&rig, NULL, 40 * MIB);
     EXPECT_EQ(caching_of(&rig)->retries, retries);
@@ -92,5 +92,5 @@ TEST(caching_edges, waits_for_a_destroyed_stream_are_told_as_such) {
         EXPECT_EQ(told[0], forgotten ? second.size : first.size + second.size);
         EXPECT_EQ(told[1], forgotten ? first.size : 0);
     }
-    rig_pass(&rig, 9 * MILLISECOND);
+    rig_advance(&rig, 9 * MILLISECOND);
 }

@@ -43,7 +43,7 @@ TEST(caching_figures, tell_small_and_large_segments_and_what_lies_split) {
     EXPECT_OK(strata_free(rig.s, small.ref));
     /* A whole segment that is free is no split. */
     expect_told(&rig, (told_t){2 * MIB, 0, 0, 20 * MIB, 4 * MIB, 16 * MIB});
-    rig_pass(&rig, 2 * MILLISECOND);
+    rig_advance(&rig, 2 * MILLISECOND);
     EXPECT_OK(strata_release(rig.s, rig.gpu, NULL));
     expect_told(&rig, (told_t){0});
 }

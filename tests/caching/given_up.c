@@ -28,9 +28,9 @@ TEST(caching_given_up, a_block_that_is_given_up_in_its_free_is_not_deferred_too)
     rig_borrow(&rig, block.ref, other, MILLISECOND);
     /* One event is left, for the first. */
     EXPECT_OK(strata_events_ensure(events, 1));
-    for (strata_handle_t event; count < 64 && (event = strata_events_take(events)) != NULL;) taken[count++] = event;
+    for (strata_handle_t event; count < 64 && (event = strata_events_acquire(events)) != NULL;) taken[count++] = event;
     ASSERT_TRUE(count > 0 && count < 64);
-    strata_events_give(events, taken[--count]);
+    strata_events_release(events, taken[--count]);
     rig_begin_capture(&rig, captured);
     poller_t poller = {.rig = &rig, .stream = owner};
     between_begin(&between, &rig, STRATA_CALL_event_create, request, &poller);
@@ -43,12 +43,12 @@ TEST(caching_given_up, a_block_that_is_given_up_in_its_free_is_not_deferred_too)
         EXPECT_EQ(rig_figures(&rig).deferred_frees, 0);
         EXPECT_EQ(caching_of(&rig)->uses.pending_bytes, 0);
         EXPECT_OK(strata_validate(rig.s));
-        rig_pass(&rig, 3 * MILLISECOND);
+        rig_advance(&rig, 3 * MILLISECOND);
         /* It polls: the second one's use is over, and the block is nobody's all the same. */
         strata_block_t again = rig_allocate(&rig, owner, 5 * MIB);
         EXPECT_NE(again.ptr, block.ptr);
         EXPECT_OK(strata_free(rig.s, again.ref));
     }
-    while (count > 0) strata_events_give(events, taken[--count]);
+    while (count > 0) strata_events_release(events, taken[--count]);
     EXPECT_OK(strata_free(rig.s, poller.block.ref));
 }

@@ -76,10 +76,10 @@ TEST(caching_memory, garbage_goes_by_age_before_growth) {
     caching_t *self = caching_of(&rig);
     strata_stream_t one = rig_stream(&rig), two = rig_stream(&rig);
     self->collect_above = UINT64_MAX;
-    caching_leave_idle(&rig, one, (const size_t[]){30}, 1);
-    caching_leave_idle(&rig, two, (const size_t[]){32}, 1);
-    for (int i = 0; i < 20; i++) caching_leave_idle(&rig, one, (const size_t[]){30, 34}, 2);
-    caching_leave_idle(&rig, two, (const size_t[]){36}, 1);
+    caching_make_idle(&rig, one, (const size_t[]){30}, 1);
+    caching_make_idle(&rig, two, (const size_t[]){32}, 1);
+    for (int i = 0; i < 20; i++) caching_make_idle(&rig, one, (const size_t[]){30, 34}, 2);
+    caching_make_idle(&rig, two, (const size_t[]){36}, 1);
     EXPECT_EQ(caching_reserved(&rig), (30 + 32 + 34 + 36) * MIB);
     uint64_t frees = rig_calls(&rig, STRATA_CALL_free);
     self->collect_above = 131 * MIB;
@@ -116,7 +116,7 @@ static void open_oversize(rig_t *rig, uint64_t mib) { caching_open(rig, "max_spl
 static uint64_t left_after(size_t mib, strata_status_t expected) {
     rig_t rig;
     open_oversize(&rig, 260);
-    caching_leave_idle(&rig, NULL, (const size_t[]){60, 80, 100}, 3);
+    caching_make_idle(&rig, NULL, (const size_t[]){60, 80, 100}, 3);
     strata_block_t b;
     EXPECT_STATUS(expected, try(&rig, NULL, mib, &b));
     uint64_t left = caching_reserved(&rig) / MIB - (expected == STRATA_OK ? mib : 0);
@@ -145,8 +145,8 @@ TEST(caching_memory, too_little_all_together_stays_freed) {
 TEST(caching_memory, only_the_own_streams_blocks_go_for_their_size) {
     RIG_BY(rig, open_oversize(&rig, 200));
     strata_stream_t one = rig_stream(&rig), two = rig_stream(&rig);
-    caching_leave_idle(&rig, one, (const size_t[]){60}, 1);
-    caching_leave_idle(&rig, two, (const size_t[]){80, 40}, 2);
+    caching_make_idle(&rig, one, (const size_t[]){60}, 1);
+    caching_make_idle(&rig, two, (const size_t[]){80, 40}, 2);
     strata_block_t b, c;
     EXPECT_OK(try(&rig, one, 30, &b));
     EXPECT_EQ(caching_reserved(&rig), (80 + 40 + 30) * MIB);
@@ -163,11 +163,11 @@ TEST(caching_memory, only_the_own_streams_blocks_go_for_their_size) {
 TEST(caching_memory, another_streams_cache_is_freed) {
     RIG(rig, "pytorch", 128 * MIB);
     strata_stream_t one = rig_stream(&rig), two = rig_stream(&rig);
-    caching_leave_idle(&rig, one, (const size_t[]){40, 56}, 2);
+    caching_make_idle(&rig, one, (const size_t[]){40, 56}, 2);
     strata_block_t b = rig_allocate(&rig, two, 96 * MIB);
     EXPECT_EQ(caching_reserved(&rig), 96 * MIB);
     EXPECT_EQ(caching_of(&rig)->retries, 1);
-    EXPECT_EQ(rig_figures(&rig).ladders, 0);
+    EXPECT_EQ(rig_figures(&rig).recoveries, 0);
     EXPECT_OK(strata_free(rig.s, b.ref));
 }
 
@@ -183,8 +183,8 @@ static uint64_t gone_as(uint64_t n) {
     }
     strata_block_t small = rig_allocate(&rig, low, 1000);
     EXPECT_OK(strata_free(rig.s, small.ref));
-    caching_leave_idle(&rig, high, (const size_t[]){22}, 1);
-    caching_leave_idle(&rig, low, (const size_t[]){26, 24}, 2);
+    caching_make_idle(&rig, high, (const size_t[]){22}, 1);
+    caching_make_idle(&rig, low, (const size_t[]){26, 24}, 2);
     strata_block_t b;
     EXPECT_OK(strata_sim_fail(rig.devices[0], STRATA_CALL_free, n, false, STRATA_E_DEVICE));
     (void)try(&rig, high, 96, &b);
@@ -224,7 +224,7 @@ TEST(caching_memory, after_the_wait_blocks_are_searched_again_where_that_is_aske
         EXPECT_OK(strata_free(rig.s, a.ref));
         strata_status_t status = try(&rig, owner, 9, &b);
         EXPECT_EQ(status, mended ? STRATA_OK : STRATA_E_NO_MEMORY);
-        EXPECT_EQ(rig_figures(&rig).ladders, 0);
+        EXPECT_EQ(rig_figures(&rig).recoveries, 0);
         if (status == STRATA_OK) EXPECT_EQ(b.ptr, a.ptr);
         if (status == STRATA_OK) EXPECT_OK(strata_free(rig.s, b.ref));
         /* The next request finds it in any case. */
@@ -253,7 +253,7 @@ TEST(caching_memory, the_ladder_serves_where_it_is_left_to_it) {
     rig_borrow(&rig, a.ref, borrower, 5 * MILLISECOND);
     EXPECT_OK(strata_free(rig.s, a.ref));
     strata_block_t b = rig_allocate(&rig, owner, 48 * MIB);
-    EXPECT_GT(rig_figures(&rig).ladders, 0);
+    EXPECT_GT(rig_figures(&rig).recoveries, 0);
     EXPECT_EQ(rig_figures(&rig).deferred_bytes, 0);
     EXPECT_OK(strata_free(rig.s, b.ref));
 }
@@ -263,7 +263,7 @@ TEST(caching_memory, segments_that_went_back_are_reserved_no_more) {
     RIG(rig, "pytorch", 0);
     const strata_statistics_t *figures = &caching_of(&rig)->base.stack->figures;
     strata_block_t kept = rig_allocate(&rig, NULL, 30 * MIB);
-    caching_leave_idle(&rig, NULL, (const size_t[]){40}, 1);
+    caching_make_idle(&rig, NULL, (const size_t[]){40}, 1);
     EXPECT_EQ(figures->reserved_bytes, 70 * MIB);
     EXPECT_EQ(figures->chunks, 2);
     EXPECT_OK(strata_release(rig.s, rig.gpu, NULL));
@@ -274,7 +274,7 @@ TEST(caching_memory, segments_that_went_back_are_reserved_no_more) {
 
 TEST(caching_memory, a_capture_gives_nothing_back) {
     RIG(rig, "pytorch", 64 * MIB);
-    caching_leave_idle(&rig, NULL, (const size_t[]){40}, 1);
+    caching_make_idle(&rig, NULL, (const size_t[]){40}, 1);
     caching_t *self = caching_of(&rig);
     self->uses.captures = 1;
     strata_block_t b;
@@ -293,6 +293,6 @@ TEST(caching_memory, what_other_layers_keep_is_left_to_the_ladder) {
     strata_block_t a = rig_allocate(&rig, NULL, 40 * MIB), b;
     EXPECT_OK(strata_free(rig.s, a.ref));
     EXPECT_OK(try(&rig, NULL, 40, &b));
-    EXPECT_EQ(rig_figures(&rig).ladders, 1);
+    EXPECT_EQ(rig_figures(&rig).recoveries, 1);
     EXPECT_OK(strata_free(rig.s, b.ref));
 }

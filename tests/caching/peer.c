@@ -26,7 +26,7 @@ static void drop(rig_t *rig, const marked_t *m) {
 }
 
 TEST(pytorch, test_allocator_fuzz) {
-    strata_strategy_t *strategy CLOSED_BY(strategy_gone) = rig_strategy("pytorch", NULL, 0);
+    strata_strategy_t *strategy CLOSED_BY(strategy_cleanup) = rig_strategy("pytorch", NULL, 0);
     RIG_BY(rig, rig_open_on(&rig, strategy, &CONTENTS, 0));
     marked_t live[24];
     uint32_t count = 0;
@@ -89,7 +89,7 @@ TEST(pytorch, test_raises_oom) {
         RIG_BY(rig, caching_open(&rig, split ? "max_split_size: 200MiB" : "", 0));
         strata_block_t b;
         EXPECT_STATUS(STRATA_E_NO_MEMORY, strata_allocate(rig.s, rig.gpu, NULL, 4096 * GIB, &b));
-        EXPECT_EQ(rig_figures(&rig).ladders, 0);
+        EXPECT_EQ(rig_figures(&rig).recoveries, 0);
     }
 }
 

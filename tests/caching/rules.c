@@ -51,7 +51,7 @@ TEST(caching, a_block_that_is_not_split_serves_what_is_near_its_size) {
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         RIG_BY(rig, caching_open(&rig, "max_split_size: 20MiB", 0));
-        caching_leave_idle(&rig, NULL, (const size_t[]){60}, 1);
+        caching_make_idle(&rig, NULL, (const size_t[]){60}, 1);
         strata_block_t b = rig_allocate(&rig, NULL, cases[i].size);
         EXPECT_EQ(rig_calls(&rig, STRATA_CALL_malloc), cases[i].serves ? 1 : 2);
         EXPECT_OK(strata_free(rig.s, b.ref));
@@ -74,7 +74,7 @@ TEST(caching, other_places_are_served_too) {
         EXPECT_OK(strata_allocate(rig.s, each[i], one, 5000, &b));
         EXPECT_NE(b.ptr, a.ptr);
         EXPECT_OK(strata_free(rig.s, b.ref));
-        rig_pass(&rig, 2 * MILLISECOND);
+        rig_advance(&rig, 2 * MILLISECOND);
         EXPECT_OK(strata_allocate(rig.s, each[i], one, 5000, &b));
         EXPECT_EQ(b.ptr, a.ptr);
         EXPECT_OK(strata_free(rig.s, b.ref));

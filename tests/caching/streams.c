@@ -64,10 +64,10 @@ TEST(caching_streams, a_borrowed_block_waits_for_one_event_of_each_borrower) {
     EXPECT_OK(strata_free(rig.s, a.ref));
     EXPECT_EQ(rig_calls(&rig, STRATA_CALL_event_record), 2);
     EXPECT_EQ(rig_figures(&rig).deferred_bytes, 5 * MIB);
-    rig_pass(&rig, 2 * MILLISECOND);
+    rig_advance(&rig, 2 * MILLISECOND);
     strata_block_t b = rig_allocate(&rig, owner, 5 * MIB);
     EXPECT_NE(b.ptr, a.ptr);
-    rig_pass(&rig, 2 * MILLISECOND);
+    rig_advance(&rig, 2 * MILLISECOND);
     /* A request of any stream polls. */
     strata_block_t c = rig_allocate(&rig, second, 1000);
     EXPECT_EQ(rig_figures(&rig).deferred_bytes, 0);
@@ -89,7 +89,7 @@ TEST(caching_streams, a_poll_asks_each_stream_once) {
     uint64_t before = rig_calls(&rig, STRATA_CALL_event_query);
     strata_block_t b = rig_allocate(&rig, owner, 1000);
     EXPECT_EQ(rig_calls(&rig, STRATA_CALL_event_query) - before, 1);
-    rig_pass(&rig, 2 * MILLISECOND);
+    rig_advance(&rig, 2 * MILLISECOND);
     EXPECT_OK(strata_free(rig.s, b.ref));
     b = rig_allocate(&rig, owner, 1000);
     EXPECT_EQ(rig_calls(&rig, STRATA_CALL_event_query) - before, 11);
@@ -107,7 +107,7 @@ TEST(caching_streams, what_is_deferred_is_pending) {
     EXPECT_EQ(strata_domain_poll(rig_domain(&rig), &pending), 0);
     EXPECT_EQ(pending.pending_bytes, 5 * MIB);
     EXPECT_EQ(pending.ready_at, done);
-    rig_pass(&rig, 2 * MILLISECOND);
+    rig_advance(&rig, 2 * MILLISECOND);
     EXPECT_EQ(strata_domain_poll(rig_domain(&rig), &pending), 5 * MIB);
     EXPECT_EQ(pending.pending_bytes, 0);
 }
@@ -139,7 +139,7 @@ TEST(caching_streams, what_a_destroyed_stream_left_is_anybodys_once_its_work_is_
     strata_block_t early = rig_allocate(&rig, other, 5 * MIB);
     EXPECT_NE(early.ptr, a.ptr);
     strata_block_t fill = rig_allocate(&rig, other, 15 * MIB);
-    rig_pass(&rig, 3 * MILLISECOND);
+    rig_advance(&rig, 3 * MILLISECOND);
     uint64_t mallocs = rig_calls(&rig, STRATA_CALL_malloc);
     strata_block_t late = rig_allocate(&rig, other, 5 * MIB);
     EXPECT_EQ(late.ptr, a.ptr);
@@ -151,7 +151,7 @@ TEST(caching_streams, what_a_destroyed_stream_left_is_anybodys_once_its_work_is_
     EXPECT_OK(strata_free(rig.s, late.ref));
     EXPECT_EQ(rig_figures(&rig).deferred_bytes, 5 * MIB);
     EXPECT_OK(strata_free(rig.s, live.ref));
-    rig_pass(&rig, 2 * MILLISECOND);
+    rig_advance(&rig, 2 * MILLISECOND);
     EXPECT_OK(strata_release(rig.s, rig.gpu, NULL));
     EXPECT_EQ(caching_of(&rig)->first_orphan, 0);
     EXPECT_EQ(caching_reserved(&rig), 20 * MIB);
@@ -177,7 +177,7 @@ TEST(caching_streams, nobody_takes_back_the_use_of_the_stream_that_was_served) {
     (void)strata_call_unlock(&call);
     EXPECT_OK(strata_free(rig.s, b.ref));
     EXPECT_EQ(rig_figures(&rig).deferred_bytes, 5 * MIB);
-    rig_pass(&rig, 2 * MILLISECOND);
+    rig_advance(&rig, 2 * MILLISECOND);
 }
 
 TEST(caching_streams, a_recycled_handle_is_another_stream) {
@@ -206,7 +206,7 @@ TEST(caching_streams, a_borrow_by_a_destroyed_stream_goes_by_the_event_that_it_l
     EXPECT_OK(strata_free(rig.s, a.ref));
     EXPECT_EQ(rig_figures(&rig).deferred_bytes, 5 * MIB);
     EXPECT_OK(strata_validate(rig.s));
-    rig_pass(&rig, 3 * MILLISECOND);
+    rig_advance(&rig, 3 * MILLISECOND);
     strata_block_t b = rig_allocate(&rig, owner, 5 * MIB);
     EXPECT_EQ(b.ptr, a.ptr);
     EXPECT_OK(strata_free(rig.s, b.ref));
@@ -248,7 +248,7 @@ TEST(caching_streams, a_block_whose_borrowers_ended_long_ago_is_free_at_once) {
     rig_borrow(&rig, a.ref, gone, MILLISECOND);
     EXPECT_OK(strata_stream_forget(rig.s, rig.gpu, gone));
     EXPECT_OK(strata_stream_destroy(rig.s, rig.gpu, gone));
-    rig_pass(&rig, 2 * MILLISECOND);
+    rig_advance(&rig, 2 * MILLISECOND);
     EXPECT_OK(strata_free(rig.s, a.ref));
     EXPECT_EQ(rig_figures(&rig).deferred_frees, 0);
     strata_block_t b = rig_allocate(&rig, owner, 5 * MIB);
@@ -327,7 +327,7 @@ TEST(caching_streams, a_borrow_that_nothing_tells_the_end_of_is_quarantined) {
     EXPECT_OK(strata_free(rig.s, a.ref));
     strata_sim_clear_faults(rig.devices[0]);
     EXPECT_EQ(rig_figures(&rig).quarantined_bytes, 5 * MIB);
-    rig_pass(&rig, 10 * MILLISECOND);
+    rig_advance(&rig, 10 * MILLISECOND);
     strata_block_t b = rig_allocate(&rig, owner, 5 * MIB);
     EXPECT_NE(b.ptr, a.ptr);
     EXPECT_OK(strata_validate(rig.s));
@@ -344,7 +344,7 @@ TEST(caching_streams, a_stack_in_the_place_of_another_finds_its_own_bank) {
     EXPECT_OK(strata_free(rig.s, a.ref));
     EXPECT_OK(strata_stream_forget(rig.s, rig.gpu, gone));
     EXPECT_OK(strata_stream_destroy(rig.s, rig.gpu, gone));
-    rig_pass(&rig, MILLISECOND);
+    rig_advance(&rig, MILLISECOND);
     EXPECT_OK(strata_release(rig.s, rig.gpu, NULL));
     EXPECT_EQ(caching_of(&rig)->first_orphan, 0);
     strata_stream_t stream = rig_stream(&rig);
@@ -402,7 +402,7 @@ TEST(caching_streams, ignored_the_merged_blocks_of_two_streams_are_waited_for_by
         EXPECT_EQ(caching_reserved(&rig), 20 * MIB);
         EXPECT_OK(strata_free(rig.s, c.ref));
         EXPECT_OK(strata_validate(rig.s));
-        rig_pass(&rig, 10 * MILLISECOND);
+        rig_advance(&rig, 10 * MILLISECOND);
         EXPECT_OK(strata_release(rig.s, rig.gpu, NULL));
     }
 }
@@ -442,14 +442,14 @@ TEST(caching_streams, under_stream_safe_a_destroyed_streams_block_may_be_borrowe
     EXPECT_OK(strata_free(rig.s, a.ref));
     EXPECT_OK(strata_stream_forget(rig.s, rig.gpu, ending));
     EXPECT_OK(strata_stream_destroy(rig.s, rig.gpu, ending));
-    rig_pass(&rig, 1000 * 1000);
+    rig_advance(&rig, 1000 * 1000);
     strata_block_t b = rig_allocate(&rig, other, 3000);
     EXPECT_EQ(b.ptr, a.ptr);
     EXPECT_OK(strata_validate(rig.s));
     rig_borrow(&rig, b.ref, third, 1000 * 1000);
     EXPECT_OK(strata_free(rig.s, b.ref));
     EXPECT_OK(strata_validate(rig.s));
-    rig_pass(&rig, 10 * 1000 * 1000);
+    rig_advance(&rig, 10 * 1000 * 1000);
     EXPECT_OK(strata_free(rig.s, keep.ref));
     EXPECT_OK(strata_release(rig.s, rig.gpu, NULL));
     EXPECT_EQ(rig_figures(&rig).deferred_bytes, 0);

@@ -82,7 +82,7 @@ TEST(caching_structure, planted_faults_of_uses_are_found) {
     PLANT(self->uses.pending_bytes, self->uses.pending_bytes + 1, "the sum of deferred bytes is wrong");
     PLANT(two->last, two->last + 1, "the end of a stream's uses is wrong");
     PLANT(two->first, 0, "");
-    PLANT(use->left, 2, "a block waits without a use");
+    PLANT(use->unfinished, 2, "a block waits without a use");
     PLANT(self->uses.users.index.count, 99, "the index has");
     PLANT(self->uses.users.first_thread, node, "of threads");
     PLANT(self->uses.users.nodes.unused, self->uses.users.nodes.used, "the nodes count");
@@ -124,7 +124,7 @@ TEST(caching_structure, a_full_table_of_borrows_is_told_and_costs_nothing) {
     rig_work(&rig, first, MILLISECOND, a.ref);
     EXPECT_OK(strata_free(rig.s, a.ref));
     EXPECT_EQ(rig_figures(&rig).deferred_bytes, 5 * MIB);
-    rig_pass(&rig, 2 * MILLISECOND);
+    rig_advance(&rig, 2 * MILLISECOND);
 }
 
 /* A record has room for the first banks' numbers; what is of a later one is found by its segment. */

@@ -10,7 +10,7 @@
 #define strata_uses_note_now          copied_uses_note_now
 #define strata_uses_erase             copied_uses_erase
 #define strata_uses_drop_all          copied_uses_drop_all
-#define strata_uses_take_event        copied_uses_take_event
+#define strata_uses_acquire_event     copied_uses_take_event
 #define strata_uses_free              copied_uses_free
 #define strata_uses_wait_for_user     copied_uses_wait_for_user
 #define strata_uses_append            copied_uses_append
@@ -18,14 +18,14 @@
 #define strata_uses_poll              copied_uses_poll
 #define strata_uses_poll_brief        copied_uses_glance
 #define strata_uses_wait              copied_uses_wait
-#define strata_uses_take_done         copied_uses_take_done
+#define strata_uses_pop_done          copied_uses_take_done
 #define strata_uses_add_pending       copied_uses_tell_pending
 #define strata_uses_each_wait         copied_uses_each_wait
 #define strata_uses_stream_destroyed  copied_uses_stream_gone
 #define strata_uses_mark_end          copied_uses_mark_end
 #define strata_uses_detach            copied_uses_leave
 #define strata_uses_enter_handle      copied_uses_enter_handle
-#define strata_uses_leave_handle      copied_uses_leave_handle
+#define strata_uses_exit_handle       copied_uses_leave_handle
 #define strata_uses_capture_begin     copied_uses_capture_begin
 #define strata_uses_hold_for_captures copied_uses_keep
 #define strata_uses_resume_kept       copied_uses_take_up

@@ -129,7 +129,7 @@ static strata_status_t bent_erase_stream(strata_layer_t *base, strata_record_t *
 
 static void bent_notify(strata_layer_t *base, strata_notice_t *notice, strata_call_t *call) {
     strata_users_t *users = &((stream_safe_t *)base)->uses.users;
-    bool gone = notice->kind == STRATA_NOTICE_STREAM_GONE;
+    bool gone = notice->kind == STRATA_NOTICE_STREAM_DESTROYED;
     uint32_t user = gone ? strata_users_find(users, notice->stream) : 0;
     if (gone && chosen == MUTATION_GONE_FORGOTTEN && user) strata_users_detach(users, user, STRATA_USER_DESTROYED);
     if (gone || chosen != MUTATION_EVENT_IN_CAPTURE) notify(base, notice, call);

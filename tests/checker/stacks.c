@@ -12,9 +12,9 @@
     "strategy: without\nstack:\n  - auto_growth: {chunk_size: 2MiB}\n  - system\n"                                                 \
     "places:\n  pinned:\n    - auto_growth: {chunk_size: 2MiB}\n    - system: {memory: pinned}\n"
 
-#define A (told.streams[0])
-#define B (told.streams[1])
-#define C (told.streams[2])
+#define A (checked.streams[0])
+#define B (checked.streams[1])
+#define C (checked.streams[2])
 
 static const struct {
     const char *strategy;
@@ -47,10 +47,10 @@ static const struct {
 TEST(checked_stacks, these_are_safe) {
     for (size_t i = 0; i < sizeof safe / sizeof *safe; i++)
         for (uint64_t seed = safe[i].first; seed <= safe[i].last; seed++) {
-            told_t told;
-            told_open(&told, safe[i].strategy);
-            told_program(&told, seed, 1500, true);
-            if (told_close(&told, true) > 0) FAIL_TEST("%s, seed %llu", safe[i].strategy, (unsigned long long)seed);
+            checked_t checked;
+            checked_open(&checked, safe[i].strategy);
+            checked_program(&checked, seed, 1500, true);
+            if (checked_close(&checked, true) > 0) FAIL_TEST("%s, seed %llu", safe[i].strategy, (unsigned long long)seed);
         }
 }
 
@@ -58,38 +58,38 @@ TEST(checked_stacks, these_are_safe) {
 TEST(checked_stacks, a_frontier_is_safe_where_it_is_true) {
     for (int lies = 0; lies < 2; lies++) {
         for (int by_request = 0; by_request < 2; by_request++) {
-            told_t told;
+            checked_t checked;
             uint64_t count;
-            told_open(&told, "strategy: f\nstack: [bfc: {timestamps: true, memory_limit: 2MiB}, system]\n");
-            strata_block_t a = told_allocate(&told, told.rig.gpu, A, 2 * MIB);
-            told_work(&told, A, 1000, &a);
-            told_free(&told, &a);
-            EXPECT_OK(strata_next_count(told.rig.s, told.rig.gpu, &count));
-            if (!lies) EXPECT_OK(strata_stream_synchronize(told.rig.s, told.rig.gpu, A));
+            checked_open(&checked, "strategy: f\nstack: [bfc: {timestamps: true, memory_limit: 2MiB}, system]\n");
+            strata_block_t a = checked_allocate(&checked, checked.rig.gpu, A, 2 * MIB);
+            checked_work(&checked, A, 1000, &a);
+            checked_free(&checked, &a);
+            EXPECT_OK(strata_next_count(checked.rig.s, checked.rig.gpu, &count));
+            if (!lies) EXPECT_OK(strata_stream_synchronize(checked.rig.s, checked.rig.gpu, A));
             strata_allocate_options_t o = {.struct_size = sizeof o, .size = 2 * MIB, .freed_before = by_request ? count : 0};
-            if (!by_request) EXPECT_OK(strata_set_safe_frontier(told.rig.s, told.rig.gpu, count));
+            if (!by_request) EXPECT_OK(strata_set_safe_frontier(checked.rig.s, checked.rig.gpu, count));
             strata_block_t b;
-            EXPECT_OK(strata_allocate_with(told.rig.s, told.rig.gpu, B, &o, &b));
-            strata_checker_block_t told_block = {
-                .name = b.ref, .device = told.rig.devices[0], .stream = B, .address = (uintptr_t)b.ptr, .size = b.size};
-            strata_checker_allocated(told.checker, &told_block);
-            told_work(&told, B, 1000, &b);
-            told_free(&told, &b);
-            EXPECT_EQ(told_close(&told, !lies) > 0, lies);
+            EXPECT_OK(strata_allocate_with(checked.rig.s, checked.rig.gpu, B, &o, &b));
+            strata_checker_block_t checked_block = {
+                .name = b.ref, .device = checked.rig.devices[0], .stream = B, .address = (uintptr_t)b.ptr, .size = b.size};
+            strata_checker_allocated(checked.checker, &checked_block);
+            checked_work(&checked, B, 1000, &b);
+            checked_free(&checked, &b);
+            EXPECT_EQ(checked_close(&checked, !lies) > 0, lies);
         }
     }
 }
 
 typedef struct shared {
-    told_t told; /* a copy: the facade, the world and the streams are common */
+    checked_t checked; /* a copy: the facade, the world and the streams are common */
     uint64_t seed;
 } shared_t;
 
 static void *run_shared(void *context) {
     shared_t *shared = context;
-    strata_checker_observe(shared->told.checker, 1);
-    told_program(&shared->told, shared->seed, 1000, false);
-    strata_checker_publish(shared->told.checker, 2);
+    strata_checker_observe(shared->checked.checker, 1);
+    checked_program(&shared->checked, shared->seed, 1000, false);
+    strata_checker_publish(shared->checked.checker, 2);
     return NULL;
 }
 
@@ -97,140 +97,140 @@ static void *run_shared(void *context) {
 TEST(checked_stacks, threads_share_the_caches) {
     static const char *const presets[] = {"strata", "cuda_malloc_async", STACK("stream_safe")};
     for (size_t i = 0; i < sizeof presets / sizeof *presets; i++) {
-        told_t told;
-        told_open(&told, presets[i]);
+        checked_t checked;
+        checked_open(&checked, presets[i]);
         shared_t shared[3];
         pthread_t threads[3];
-        strata_checker_publish(told.checker, 1);
-        for (uint64_t t = 0; t < 3; t++) shared[t] = (shared_t){told, 7 + t};
+        strata_checker_publish(checked.checker, 1);
+        for (uint64_t t = 0; t < 3; t++) shared[t] = (shared_t){checked, 7 + t};
         for (int t = 0; t < 3; t++) ASSERT_EQ(pthread_create(&threads[t], NULL, run_shared, &shared[t]), 0);
         for (int t = 0; t < 3; t++) pthread_join(threads[t], NULL);
-        strata_checker_observe(told.checker, 2);
-        EXPECT_EQ(told_close(&told, true), 0);
+        strata_checker_observe(checked.checker, 2);
+        EXPECT_EQ(checked_close(&checked, true), 0);
     }
 }
 
 /* Paddle's event covers what was submitted before the borrow: only a program that borrows after its work is safe. */
 TEST(checked_stacks, paddle_takes_its_event_too_early) {
     for (int borrows_first = 0; borrows_first < 2; borrows_first++) {
-        told_t told;
-        told_open(&told, "paddle");
-        strata_block_t block = told_allocate(&told, told.rig.gpu, A, MIB);
-        if (borrows_first) told_borrow(&told, &block, B);
-        told_work(&told, B, 500, &block);
-        if (!borrows_first) told_borrow(&told, &block, B);
-        rig_pass(&told.rig, 50000);
-        told_free(&told, &block);
-        block = told_allocate(&told, told.rig.gpu, A, MIB);
-        told_work(&told, A, 10, &block);
-        EXPECT_EQ(told_close(&told, !borrows_first), (uint64_t)borrows_first);
+        checked_t checked;
+        checked_open(&checked, "paddle");
+        strata_block_t block = checked_allocate(&checked, checked.rig.gpu, A, MIB);
+        if (borrows_first) checked_borrow(&checked, &block, B);
+        checked_work(&checked, B, 500, &block);
+        if (!borrows_first) checked_borrow(&checked, &block, B);
+        rig_advance(&checked.rig, 50000);
+        checked_free(&checked, &block);
+        block = checked_allocate(&checked, checked.rig.gpu, A, MIB);
+        checked_work(&checked, A, 10, &block);
+        EXPECT_EQ(checked_close(&checked, !borrows_first), (uint64_t)borrows_first);
     }
 }
 
 /* Two streams, one block, no borrow: nobody can know. */
 TEST(checked_stacks, a_program_that_borrows_nothing_is_at_fault) {
-    told_t told;
-    told_open(&told, "strata");
-    strata_block_t block = told_allocate(&told, told.rig.gpu, A, MIB);
-    told_work(&told, B, 500, &block);
-    told_free(&told, &block);
-    EXPECT_EQ(strata_checker_hazards_of(told.checker, STRATA_HAZARD_FREE), 1);
-    EXPECT_EQ(told_close(&told, false), 1);
+    checked_t checked;
+    checked_open(&checked, "strata");
+    strata_block_t block = checked_allocate(&checked, checked.rig.gpu, A, MIB);
+    checked_work(&checked, B, 500, &block);
+    checked_free(&checked, &block);
+    EXPECT_EQ(strata_checker_hazards_of(checked.checker, STRATA_HAZARD_FREE), 1);
+    EXPECT_EQ(checked_close(&checked, false), 1);
 }
 
 /* A copy from A to B's kernel and back into the cache, step by step: two streams and a borrow each. */
-static void two_streams(told_t *told) {
+static void two_streams(checked_t *checked) {
     for (int step = 0; step < 20; step++) {
-        strata_block_t block = told_allocate(told, told->rig.gpu, told->streams[0], MIB);
-        told_work(told, told->streams[0], 50, &block);
-        told_order(told, told->streams[1], told->streams[0]);
-        told_borrow(told, &block, told->streams[1]);
-        told_work(told, told->streams[1], 200, &block);
-        told_free(told, &block);
+        strata_block_t block = checked_allocate(checked, checked->rig.gpu, checked->streams[0], MIB);
+        checked_work(checked, checked->streams[0], 50, &block);
+        checked_order(checked, checked->streams[1], checked->streams[0]);
+        checked_borrow(checked, &block, checked->streams[1]);
+        checked_work(checked, checked->streams[1], 200, &block);
+        checked_free(checked, &block);
     }
 }
 
 /* Without a layer that knows borrows the facade waits on the host. Where one says that it knows them, and does not, the block
  * comes back at once. */
 TEST(checked_stacks, without_stream_safe) {
-    told_t told;
-    told_open(&told, WITHOUT);
-    two_streams(&told);
-    EXPECT_EQ(told.unsupported, 20);
-    EXPECT_EQ(told_close(&told, true), 0);
+    checked_t checked;
+    checked_open(&checked, WITHOUT);
+    two_streams(&checked);
+    EXPECT_EQ(checked.unsupported, 20);
+    EXPECT_EQ(checked_close(&checked, true), 0);
     mutant_choose(MUTATION_NO_BORROW);
-    told_open(&told, STACK("mutant_safe"));
-    two_streams(&told);
-    EXPECT_EQ(told.unsupported, 0);
-    EXPECT_EQ(strata_checker_hazards_of(told.checker, STRATA_HAZARD_NEW_OWNER), 19);
-    EXPECT_EQ(told_close(&told, false), 19);
+    checked_open(&checked, STACK("mutant_safe"));
+    two_streams(&checked);
+    EXPECT_EQ(checked.unsupported, 0);
+    EXPECT_EQ(strata_checker_hazards_of(checked.checker, STRATA_HAZARD_NEW_OWNER), 19);
+    EXPECT_EQ(checked_close(&checked, false), 19);
 }
 
 /* ---- mutants ---- */
 
 /* No event can be recorded at the free: the host must wait instead. */
-static void free_where_no_event_can_be_recorded(told_t *told) {
-    strata_block_t block = told_allocate(told, told->rig.gpu, told->streams[0], MIB);
-    told_borrow(told, &block, told->streams[1]);
-    told_order(told, told->streams[1], told->streams[0]);
-    told_work(told, told->streams[1], 500, &block);
-    EXPECT_OK(strata_sim_fail(told->rig.devices[0], STRATA_CALL_event_record, 1, true, STRATA_E_DEVICE));
-    told_free(told, &block);
-    strata_sim_clear_faults(told->rig.devices[0]);
-    block = told_allocate(told, told->rig.gpu, told->streams[0], MIB);
-    told_work(told, told->streams[0], 10, &block);
-    told_free(told, &block);
+static void free_where_no_event_can_be_recorded(checked_t *checked) {
+    strata_block_t block = checked_allocate(checked, checked->rig.gpu, checked->streams[0], MIB);
+    checked_borrow(checked, &block, checked->streams[1]);
+    checked_order(checked, checked->streams[1], checked->streams[0]);
+    checked_work(checked, checked->streams[1], 500, &block);
+    EXPECT_OK(strata_sim_fail(checked->rig.devices[0], STRATA_CALL_event_record, 1, true, STRATA_E_DEVICE));
+    checked_free(checked, &block);
+    strata_sim_clear_faults(checked->rig.devices[0]);
+    block = checked_allocate(checked, checked->rig.gpu, checked->streams[0], MIB);
+    checked_work(checked, checked->streams[0], 10, &block);
+    checked_free(checked, &block);
 }
 
 /* The borrower is destroyed while its work runs, before the free. */
-static void free_after_a_destroyed_stream(told_t *told) {
-    strata_block_t block = told_allocate(told, told->rig.gpu, told->streams[0], MIB);
-    told_borrow(told, &block, told->streams[1]);
-    told_order(told, told->streams[1], told->streams[0]);
-    told_work(told, told->streams[1], 500, &block);
-    told_renew(told, 1);
-    told_free(told, &block);
-    block = told_allocate(told, told->rig.gpu, told->streams[0], MIB);
-    told_work(told, told->streams[0], 10, &block);
-    told_free(told, &block);
+static void free_after_a_destroyed_stream(checked_t *checked) {
+    strata_block_t block = checked_allocate(checked, checked->rig.gpu, checked->streams[0], MIB);
+    checked_borrow(checked, &block, checked->streams[1]);
+    checked_order(checked, checked->streams[1], checked->streams[0]);
+    checked_work(checked, checked->streams[1], 500, &block);
+    checked_renew(checked, 1);
+    checked_free(checked, &block);
+    block = checked_allocate(checked, checked->rig.gpu, checked->streams[0], MIB);
+    checked_work(checked, checked->streams[0], 10, &block);
+    checked_free(checked, &block);
 }
 
 /* Two borrow; one gives its borrow back in good order, the other still works at the free. */
-static void free_after_one_of_two(told_t *told) {
-    strata_block_t block = told_allocate(told, told->rig.gpu, told->streams[0], MIB);
-    told_borrow(told, &block, told->streams[1]);
-    told_borrow(told, &block, told->streams[2]);
-    told_order(told, told->streams[1], told->streams[0]);
-    told_work(told, told->streams[1], 500, &block);
-    told_erase(told, &block, told->streams[2]);
-    told_free(told, &block);
-    block = told_allocate(told, told->rig.gpu, told->streams[0], MIB);
-    told_work(told, told->streams[0], 10, &block);
-    told_free(told, &block);
+static void free_after_one_of_two(checked_t *checked) {
+    strata_block_t block = checked_allocate(checked, checked->rig.gpu, checked->streams[0], MIB);
+    checked_borrow(checked, &block, checked->streams[1]);
+    checked_borrow(checked, &block, checked->streams[2]);
+    checked_order(checked, checked->streams[1], checked->streams[0]);
+    checked_work(checked, checked->streams[1], 500, &block);
+    checked_erase(checked, &block, checked->streams[2]);
+    checked_free(checked, &block);
+    block = checked_allocate(checked, checked->rig.gpu, checked->streams[0], MIB);
+    checked_work(checked, checked->streams[0], 10, &block);
+    checked_free(checked, &block);
 }
 
 /* Nobody owns pinned memory: the stream that it was served for is a borrower like any other. */
-static void pinned_memory_for_another(told_t *told) {
-    strata_block_t block = told_allocate(told, strata_pinned(), told->streams[0], MIB);
-    told_work(told, told->streams[0], 500, &block);
-    told_free(told, &block);
-    block = told_allocate(told, strata_pinned(), told->streams[1], MIB);
-    told_work(told, told->streams[1], 10, &block);
-    told_free(told, &block);
+static void pinned_memory_for_another(checked_t *checked) {
+    strata_block_t block = checked_allocate(checked, strata_pinned(), checked->streams[0], MIB);
+    checked_work(checked, checked->streams[0], 500, &block);
+    checked_free(checked, &block);
+    block = checked_allocate(checked, strata_pinned(), checked->streams[1], MIB);
+    checked_work(checked, checked->streams[1], 10, &block);
+    checked_free(checked, &block);
 }
 
 static uint64_t hazards_of(mutation_t mutation, bool seldom) {
-    told_t told;
+    checked_t checked;
     mutant_choose(mutation);
-    told_open(&told, mutation == MUTATION_EVENT_AT_BORROW ? STACK("mutant_safe: {event: use}")
-                     : seldom                             ? STACK("mutant_safe: {poll: seldom}")
-                                                          : STACK("mutant_safe"));
-    free_where_no_event_can_be_recorded(&told);
-    free_after_a_destroyed_stream(&told);
-    free_after_one_of_two(&told);
-    pinned_memory_for_another(&told);
-    told_program(&told, 1, 3000, true);
-    return told_close(&told, mutation == MUTATION_NONE);
+    checked_open(&checked, mutation == MUTATION_EVENT_AT_BORROW ? STACK("mutant_safe: {event: use}")
+                           : seldom                             ? STACK("mutant_safe: {poll: seldom}")
+                                                                : STACK("mutant_safe"));
+    free_where_no_event_can_be_recorded(&checked);
+    free_after_a_destroyed_stream(&checked);
+    free_after_one_of_two(&checked);
+    pinned_memory_for_another(&checked);
+    checked_program(&checked, 1, 3000, true);
+    return checked_close(&checked, mutation == MUTATION_NONE);
 }
 
 TEST(checked_stacks, every_mutation_of_stream_safe_is_found) {
@@ -245,11 +245,11 @@ TEST(checked_stacks, every_mutation_of_stream_safe_is_found) {
 
 TEST(checked_stacks, every_mutation_of_cuda_malloc_async_is_found) {
     for (int i = 0; i < MUTANTS_ASYNC; i++) {
-        told_t told;
+        checked_t checked;
         mutant_async_choose((mutant_async_t)i);
-        told_open(&told, "strategy: mutant\nstack: [mutant_async]\n");
-        told_program(&told, 5, 1500, true);
-        EXPECT_EQ(strata_checker_hazards_of(told.checker, STRATA_HAZARD_UNDER_WORK) > 0, i != MUTANT_ASYNC_NONE);
-        EXPECT_EQ(told_close(&told, i == MUTANT_ASYNC_NONE) > 0, i != MUTANT_ASYNC_NONE);
+        checked_open(&checked, "strategy: mutant\nstack: [mutant_async]\n");
+        checked_program(&checked, 5, 1500, true);
+        EXPECT_EQ(strata_checker_hazards_of(checked.checker, STRATA_HAZARD_UNDER_WORK) > 0, i != MUTANT_ASYNC_NONE);
+        EXPECT_EQ(checked_close(&checked, i == MUTANT_ASYNC_NONE) > 0, i != MUTANT_ASYNC_NONE);
     }
 }

@@ -6,32 +6,32 @@
 #include "platform/sim/checker/checker.h"
 #include "tests/harness/test.h"
 
-enum { TOLD_STREAMS = 3 };
+enum { CHECKED_STREAMS = 3 };
 
-typedef struct told {
+typedef struct checked {
     rig_t rig;
     strata_checker_t *checker;
-    strata_stream_t streams[TOLD_STREAMS];
+    strata_stream_t streams[CHECKED_STREAMS];
     uint32_t unsupported; /* borrows that no layer knew */
-} told_t;
+} checked_t;
 
-void told_open(told_t *told, const char *preset_or_text);
+void checked_open(checked_t *checked, const char *preset_or_text);
 /* The hazards found; what the first says is printed where `expected_none` and there are some. */
-uint64_t told_close(told_t *told, bool expected_none);
+uint64_t checked_close(checked_t *checked, bool expected_none);
 
-strata_block_t told_allocate(told_t *told, strata_place_t place, strata_stream_t stream, size_t size);
-void told_work(told_t *told, strata_stream_t stream, uint64_t us, const strata_block_t *block);
-void told_borrow(told_t *told, const strata_block_t *block, strata_stream_t stream);
-void told_erase(told_t *told, const strata_block_t *block, strata_stream_t stream);
-void told_free(told_t *told, const strata_block_t *block);
-void told_free_on(told_t *told, const strata_block_t *block, strata_stream_t stream);
+strata_block_t checked_allocate(checked_t *checked, strata_place_t place, strata_stream_t stream, size_t size);
+void checked_work(checked_t *checked, strata_stream_t stream, uint64_t us, const strata_block_t *block);
+void checked_borrow(checked_t *checked, const strata_block_t *block, strata_stream_t stream);
+void checked_erase(checked_t *checked, const strata_block_t *block, strata_stream_t stream);
+void checked_free(checked_t *checked, const strata_block_t *block);
+void checked_free_on(checked_t *checked, const strata_block_t *block, strata_stream_t stream);
 /* `stream` waits for all that `other` has been given. */
-void told_order(told_t *told, strata_stream_t stream, strata_stream_t other);
+void checked_order(checked_t *checked, strata_stream_t stream, strata_stream_t other);
 /* Forgets and destroys a stream, and makes another. */
-void told_renew(told_t *told, int stream);
+void checked_renew(checked_t *checked, int stream);
 
 /* A lawful program of three streams that does everything a program may do with borrows, the same at every run. `renews`: it
  * destroys streams too. */
-void told_program(told_t *told, uint64_t seed, int steps, bool renews);
+void checked_program(checked_t *checked, uint64_t seed, int steps, bool renews);
 
 #endif

@@ -31,9 +31,9 @@ TEST_EACH(chunked, a_place_without_slots_to_cut_it_out_is_passed_over, cache_t, 
         RIG_BY(rig, cache_open(row, &rig));
         const void *place = leave_a_place(&rig, blocks);
         uint64_t growths = rig_figures(&rig).growths;
-        slots_t slots = slots_leave(&cache_of(row, &rig)->base.stack->slab, room);
+        slots_t slots = slots_limit(&cache_of(row, &rig)->base.stack->slab, room);
         strata_block_t block = rig_allocate(&rig, NULL, PIECE);
-        slots_give(&slots);
+        slots_restore(&slots);
         EXPECT_EQ(block.ptr == place, room == 2);
         EXPECT_EQ(rig_figures(&rig).growths, growths);
         EXPECT_OK(strata_validate(rig.s));

@@ -41,11 +41,11 @@ TEST(chunked, a_full_slab_still_serves_whole_blocks) {
         strata_block_t none = {.ref = 7};
         RIG_BY(rig, cache_open(&orders[i], &rig));
         strata_block_t first = rig_allocate(&rig, NULL, 512);
-        slots_t slots = slots_leave(&cache_of(&orders[i], &rig)->base.stack->slab, 0);
+        slots_t slots = slots_limit(&cache_of(&orders[i], &rig)->base.stack->slab, 0);
         EXPECT_SAYS(STRATA_E_LIMIT, strata_allocate(rig.s, rig.gpu, NULL, 512, &none), "the maximum");
         EXPECT_EQ(none.ref, 7);
         strata_block_t rest = rig_allocate(&rig, NULL, MIB - 512);
-        slots_give(&slots);
+        slots_restore(&slots);
         EXPECT_EQ(rig_figures(&rig).growths, 1);
         EXPECT_OK(strata_validate(rig.s));
         RIG_FREE(&rig, first, rest);

@@ -57,7 +57,7 @@ static void drop(actor_t *a, strata_block_t *b) {
 static void move_frontier(const actor_t *a) {
     uint64_t count;
     if (strata_next_count(a->rig->s, a->rig->gpu, &count) == STRATA_E_UNSUPPORTED) return;
-    rig_pass(a->rig, 200 * 1000 * 1000);
+    rig_advance(a->rig, 200 * 1000 * 1000);
     strata_status_t status = strata_set_safe_frontier(a->rig->s, a->rig->gpu, count / 2);
     EXPECT_TRUE(status == STRATA_OK || status == STRATA_E_UNSUPPORTED);
 }
@@ -103,7 +103,7 @@ TEST_EACH(chunked, threads_share_streams_and_memory, crowd_t, crowds) {
     EXPECT_LT(refused_together(&rig), THREADS * ROUNDS / 2);
     EXPECT_OK(strata_validate(rig.s));
     EXPECT_EQ(rig_figures(&rig).quarantined_bytes, 0);
-    rig_pass(&rig, 100 * 1000 * 1000);
+    rig_advance(&rig, 100 * 1000 * 1000);
     EXPECT_OK(strata_release(rig.s, rig.gpu, NULL));
     EXPECT_EQ(rig_figures(&rig).reserved_bytes, 0);
 }

@@ -99,12 +99,12 @@ TEST(config_bounds, sixty_four_letters_of_a_name) {
 
 TEST(config_bounds, stars_after_a_name_take_nothing_too) {
     static const char *const patterns[] = {"copy", "copy*", "copy**", "copy***", "**copy**", "c**p*y", "***"};
-    for (size_t i = 0; i < sizeof patterns / sizeof *patterns; i++) EXPECT_TRUE(strata_pattern_fits(patterns[i], "copy"));
-    EXPECT_FALSE(strata_pattern_fits("copy*?", "copy"));
-    EXPECT_FALSE(strata_pattern_fits("**x", "copy"));
-    EXPECT_TRUE(strata_pattern_fits("*aab", "aaaab"));
-    EXPECT_TRUE(strata_pattern_fits("a*b*c", "abbcbc"));
-    EXPECT_FALSE(strata_pattern_fits("a*b*c", "abbcb"));
+    for (size_t i = 0; i < sizeof patterns / sizeof *patterns; i++) EXPECT_TRUE(strata_pattern_matches(patterns[i], "copy"));
+    EXPECT_FALSE(strata_pattern_matches("copy*?", "copy"));
+    EXPECT_FALSE(strata_pattern_matches("**x", "copy"));
+    EXPECT_TRUE(strata_pattern_matches("*aab", "aaaab"));
+    EXPECT_TRUE(strata_pattern_matches("a*b*c", "abbcbc"));
+    EXPECT_FALSE(strata_pattern_matches("a*b*c", "abbcb"));
 }
 
 /* ---- paths ---- */
@@ -168,7 +168,7 @@ TEST(config_bounds, a_path_sets_one_stack) {
         char setting[200];
         const char *set[] = {setting};
         snprintf(setting, sizeof setting, "%sauto_growth.chunk_size=6MiB", paths[i]);
-        strata_strategy_t *s CLOSED_BY(strategy_gone) = load_request(
+        strata_strategy_t *s CLOSED_BY(strategy_cleanup) = load_request(
             &(strata_config_request_t){.text = POOLS, .set = set, .set_count = 1});
         ASSERT_NE(s, NULL);
         const strata_model_stack_t *stacks[STACKS] = {&s->stacks[STRATA_PLACE_GPU],
@@ -201,7 +201,7 @@ TEST(config_bounds, of_any_sources_the_later_says_it) {
                 base ? "extends: strata-malloc\nstack: [auto_growth: {chunk_size: 3MiB}, system]\n" : "extends: strata-malloc\n");
         snprintf(own, sizeof own, "extends: lower_11.yaml\n%s", file ? "stack: [auto_growth: {chunk_size: 4MiB}, system]\n" : "");
         if (environment) setenv("STRATA_SET", "auto_growth.chunk_size=5MiB", 1);
-        strata_strategy_t *strategy CLOSED_BY(strategy_gone) = load_request(&(strata_config_request_t){
+        strata_strategy_t *strategy CLOSED_BY(strategy_cleanup) = load_request(&(strata_config_request_t){
             .file = file_of("higher_11.yaml", own), .environment = true, .set = set, .set_count = by_hand});
         unsetenv("STRATA_SET");
         ASSERT_NE(strategy, NULL);
@@ -216,7 +216,7 @@ TEST(config_bounds, of_any_sources_the_later_says_it) {
 TEST(config_bounds, the_environments_settings_end_with_the_variable) {
     static char memory[] = "STRATA_SET=auto_growth.chunk_size=5MiB\0auto_growth.chunk_size=9MiB";
     ASSERT_EQ(putenv(memory), 0);
-    strata_strategy_t *strategy CLOSED_BY(strategy_gone) = load_request(
+    strata_strategy_t *strategy CLOSED_BY(strategy_cleanup) = load_request(
         &(strata_config_request_t){.text = "stack: [auto_growth, system]", .environment = true});
     unsetenv("STRATA_SET");
     ASSERT_NE(strategy, NULL);
@@ -230,7 +230,7 @@ TEST(config_bounds, a_file_extends_one_that_is_named_from_the_root) {
     snprintf(path, sizeof path, "%s", absolute);
     free(absolute);
     snprintf(own, sizeof own, "extends: %s\n", path);
-    strata_strategy_t *strategy CLOSED_BY(strategy_gone) = load_request(
+    strata_strategy_t *strategy CLOSED_BY(strategy_cleanup) = load_request(
         &(strata_config_request_t){.file = file_of("higher_13.yaml", own)});
     ASSERT_NE(strategy, NULL);
     EXPECT_STREQ(value_of(strategy, "auto_growth", "chunk_size"), "3MiB");

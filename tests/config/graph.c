@@ -18,7 +18,7 @@ static const strata_model_stack_t *stack_of(const strata_strategy_t *strategy, s
 }
 
 TEST(graph_section, has_stacks_of_its_own) {
-    strata_strategy_t *strategy CLOSED_BY(strategy_gone) = load_text(written);
+    strata_strategy_t *strategy CLOSED_BY(strategy_cleanup) = load_text(written);
     ASSERT_NE(strategy, NULL);
     ASSERT_EQ(strategy->named[STRATA_NAMED_GRAPH].count, 1);
     EXPECT_STREQ(strategy->named[STRATA_NAMED_GRAPH].list->path, "graph");
@@ -37,29 +37,29 @@ TEST(graph_section, is_a_stack_however_it_is_written) {
                                        "graph: {stack: [auto_growth: {chunk_size: 8MiB}, system]}\n",
                                        "graph:\n  stack:\n    - auto_growth: {chunk_size: 8MiB}\n    - system\n"};
     for (size_t i = 0; i < sizeof ways / sizeof *ways; i++) {
-        strata_strategy_t *strategy CLOSED_BY(strategy_gone) = load_text(ways[i]);
+        strata_strategy_t *strategy CLOSED_BY(strategy_cleanup) = load_text(ways[i]);
         EXPECT_STREQ(value_in(stack_of(strategy, STRATA_PLACE_GPU), "auto_growth", "chunk_size"), "8MiB");
     }
-    strata_strategy_t *silent CLOSED_BY(strategy_gone) = load_text("stack: [system]\n");
+    strata_strategy_t *silent CLOSED_BY(strategy_cleanup) = load_text("stack: [system]\n");
     EXPECT_EQ(silent->named[STRATA_NAMED_GRAPH].count, 0);
-    strata_strategy_t *other CLOSED_BY(strategy_gone) = load_text("graph: {places: {managed: [buffered, system]}}\n");
+    strata_strategy_t *other CLOSED_BY(strategy_cleanup) = load_text("graph: {places: {managed: [buffered, system]}}\n");
     EXPECT_EQ(stack_of(other, STRATA_PLACE_GPU)->count, 0);
     EXPECT_EQ(stack_of(other, STRATA_PLACE_MANAGED)->count, 2);
 }
 
 TEST(graph_section, of_a_file_lies_over_what_it_extends) {
     (void)file_of("graph_base.yaml", written);
-    strata_strategy_t *strategy CLOSED_BY(strategy_gone) = load_request(&(strata_config_request_t){
+    strata_strategy_t *strategy CLOSED_BY(strategy_cleanup) = load_request(&(strata_config_request_t){
         .file = file_of("graph_over.yaml",
                         "extends: graph_base.yaml\ngraph: {stack: [auto_growth: {chunk_size: 2MiB}, system]}\n")});
     EXPECT_STREQ(value_in(stack_of(strategy, STRATA_PLACE_GPU), "auto_growth", "chunk_size"), "2MiB");
     EXPECT_STREQ(value_in(stack_of(strategy, STRATA_PLACE_GPU), "out_of_memory", "timeout"), "none");
     EXPECT_EQ(stack_of(strategy, STRATA_PLACE_MANAGED)->count, 2);
     EXPECT_EQ(strategy->named[STRATA_NAMED_GRAPH].count, 1);
-    strata_strategy_t *same CLOSED_BY(strategy_gone) = load_request(
+    strata_strategy_t *same CLOSED_BY(strategy_cleanup) = load_request(
         &(strata_config_request_t){.file = file_of("graph_same.yaml", "extends: graph_base.yaml\nstack: [system]\n")});
     EXPECT_STREQ(value_in(stack_of(same, STRATA_PLACE_GPU), "auto_growth", "chunk_size"), "8MiB");
-    strata_strategy_t *later CLOSED_BY(strategy_gone) = load_request(&(strata_config_request_t){
+    strata_strategy_t *later CLOSED_BY(strategy_cleanup) = load_request(&(strata_config_request_t){
         .file = file_of("graph_later.yaml", "extends: graph_base.yaml\ngraph: {out_of_memory: {timeout: 9ms}}\n")});
     EXPECT_STREQ(value_in(stack_of(later, STRATA_PLACE_GPU), "out_of_memory", "timeout"), "9ms");
     EXPECT_STREQ(value_in(stack_of(later, STRATA_PLACE_GPU), "auto_growth", "chunk_size"), "8MiB");
@@ -67,11 +67,11 @@ TEST(graph_section, of_a_file_lies_over_what_it_extends) {
 
 /* What the preset strata says of graphs belongs to its stack. */
 TEST(graph_section, of_a_preset_goes_with_its_stack) {
-    strata_strategy_t *inherits CLOSED_BY(strategy_gone) = load_text("extends: strata\n");
+    strata_strategy_t *inherits CLOSED_BY(strategy_cleanup) = load_text("extends: strata\n");
     EXPECT_EQ(inherits->named[STRATA_NAMED_GRAPH].count, 1);
-    strata_strategy_t *writes CLOSED_BY(strategy_gone) = load_text("extends: strata\nstack: [auto_growth, system]\n");
+    strata_strategy_t *writes CLOSED_BY(strategy_cleanup) = load_text("extends: strata\nstack: [auto_growth, system]\n");
     EXPECT_EQ(writes->named[STRATA_NAMED_GRAPH].count, 0);
-    strata_strategy_t *has_none CLOSED_BY(strategy_gone) = load_text("places: {pinned: [system]}\n");
+    strata_strategy_t *has_none CLOSED_BY(strategy_cleanup) = load_text("places: {pinned: [system]}\n");
     EXPECT_EQ(has_none->named[STRATA_NAMED_GRAPH].count, 1);
 }
 
@@ -81,7 +81,7 @@ TEST(graph_section, values_have_paths) {
     static const strata_origin_t origin = {.source = STRATA_FROM_COMMAND, .file = "--set"};
     static const char *const paths[] = {"graph.auto_growth.chunk_size", "graph.gpu.auto_growth.chunk_size",
                                         "graph.stack.auto_growth.chunk_size"};
-    strata_strategy_t *strategy CLOSED_BY(strategy_gone) = load_text(written);
+    strata_strategy_t *strategy CLOSED_BY(strategy_cleanup) = load_text(written);
     ASSERT_NE(strategy, NULL);
     for (size_t i = 0; i < 3; i++) {
         char value[8];
@@ -157,7 +157,7 @@ TEST(graph_section, a_stack_has_its_most_layers_there_too) {
 
 /* A place's own stack is not refused before a graph wants it. */
 TEST(graph_section, a_places_own_plan_can_be_asked) {
-    strata_strategy_t *strategy CLOSED_BY(strategy_gone) = load_text(
+    strata_strategy_t *strategy CLOSED_BY(strategy_cleanup) = load_text(
         "stack: [stream_safe, system]\nplaces: {managed: [system], host: "
         "[stream_safe, buffered, system]}\n");
     ASSERT_NE(strategy, NULL);
@@ -177,7 +177,7 @@ TEST(graph_section, a_places_own_plan_can_be_asked) {
 
 TEST(graph_section, explain_tells_it) {
     const char *set[] = {"graph.auto_growth.alignment=256"};
-    strata_strategy_t *strategy CLOSED_BY(strategy_gone) = load_request(
+    strata_strategy_t *strategy CLOSED_BY(strategy_cleanup) = load_request(
         &(strata_config_request_t){.text = written, .set = set, .set_count = 1});
     ASSERT_NE(strategy, NULL);
     FILE *out = tmpfile();

@@ -81,7 +81,7 @@ TEST(hostile, counts) {
 }
 
 TEST(hostile, ten_thousand_layers) {
-    char *text CLOSED_BY(text_gone) = flood("stack:\n", "- retry\n", "- system\n", 7 + 10000 * 8 + 9);
+    char *text CLOSED_BY(text_cleanup) = flood("stack:\n", "- retry\n", "- system\n", 7 + 10000 * 8 + 9);
     strata_strategy_t *strategy = NULL;
     measured_t before = measure();
     EXPECT_STATUS(STRATA_E_STRATEGY, strata_config_load(&(strata_config_request_t){.text = text}, &strategy));
@@ -90,8 +90,8 @@ TEST(hostile, ten_thousand_layers) {
 }
 
 TEST(hostile, sixty_four_layers_are_the_most) {
-    char *most CLOSED_BY(text_gone) = flood("stack:\n", "- auto_growth\n", "- system\n", 7 + 63 * 14 + 9);
-    char *more CLOSED_BY(text_gone) = flood("stack:\n", "- auto_growth\n", "- system\n", 7 + 64 * 14 + 9);
+    char *most CLOSED_BY(text_cleanup) = flood("stack:\n", "- auto_growth\n", "- system\n", 7 + 63 * 14 + 9);
+    char *more CLOSED_BY(text_cleanup) = flood("stack:\n", "- auto_growth\n", "- system\n", 7 + 64 * 14 + 9);
     strata_strategy_t *strategy = load_text(most);
     ASSERT_NE(strategy, NULL);
     EXPECT_EQ(strategy->stacks[STRATA_PLACE_GPU].count, 64);
@@ -162,7 +162,7 @@ TEST(hostile, a_file_of_a_gigabyte_is_not_read) {
 TEST(hostile, every_cut_and_every_changed_byte_ends) {
     const char *right = strata_preset_text("strata");
     size_t length = strlen(right);
-    char *text CLOSED_BY(text_gone) = strdup(right);
+    char *text CLOSED_BY(text_cleanup) = strdup(right);
     ASSERT_NE(text, NULL);
     for (size_t i = 0; i < length; i++) {
         static const char wrong[] = {'\0', '\t', '{', '"', '*', '\x80', '-', ':'};

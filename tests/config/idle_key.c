@@ -25,15 +25,15 @@ TEST(idle_key, is_said_beside_a_stack_or_in_its_list) {
                                         "stack: [stream_safe, idle: " SAYS ", auto_growth, system]\n",
                                         "extends: strata\nidle: " SAYS "\n"};
     for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
-        strata_strategy_t *strategy CLOSED_BY(strategy_gone) = load_text(texts[i]);
+        strata_strategy_t *strategy CLOSED_BY(strategy_cleanup) = load_text(texts[i]);
         expect_said(&strategy->stacks[STRATA_PLACE_GPU], STRATA_PLACE_GPU);
     }
-    strata_strategy_t *silent CLOSED_BY(strategy_gone) = load_text("stack: [auto_growth, system]\n");
+    strata_strategy_t *silent CLOSED_BY(strategy_cleanup) = load_text("stack: [auto_growth, system]\n");
     EXPECT_TRUE(said_of(&silent->stacks[STRATA_PLACE_GPU], STRATA_PLACE_GPU) == NULL);
 }
 
 TEST(idle_key, has_defaults) {
-    strata_strategy_t *strategy CLOSED_BY(strategy_gone) = load_text("extends: strata\nidle: {}\n");
+    strata_strategy_t *strategy CLOSED_BY(strategy_cleanup) = load_text("extends: strata\nidle: {}\n");
     const strata_idle_config_t *says = said_of(&strategy->stacks[STRATA_PLACE_GPU], STRATA_PLACE_GPU);
     ASSERT_TRUE(says != NULL);
     EXPECT_EQ(says->after, 1000 * 1000 * 1000);
@@ -42,7 +42,7 @@ TEST(idle_key, has_defaults) {
 }
 
 TEST(idle_key, is_said_wherever_a_stack_stands) {
-    strata_strategy_t *strategy CLOSED_BY(strategy_gone) = load_text(
+    strata_strategy_t *strategy CLOSED_BY(strategy_cleanup) = load_text(
         "stack: [system]\n"
         "places: {pinned: {stack: [auto_growth, system], idle: " SAYS "}}\n"
         "devices: {gpu:1: {stack: [auto_growth, system], idle: " SAYS "}}\n"
@@ -59,7 +59,7 @@ TEST(idle_key, is_said_wherever_a_stack_stands) {
 
 TEST(idle_key, replaces_what_an_extended_text_says_and_has_a_path) {
     static const strata_origin_t origin = {.source = STRATA_FROM_COMMAND, .file = "--set"};
-    strata_strategy_t *strategy CLOSED_BY(strategy_gone) = load_text("extends: strata\nidle: " SAYS "\n");
+    strata_strategy_t *strategy CLOSED_BY(strategy_cleanup) = load_text("extends: strata\nidle: " SAYS "\n");
     EXPECT_OK(strata_strategy_set(strategy, "idle.after", "2s", &origin));
     EXPECT_OK(strata_strategy_set(strategy, "idle.keep", "7.5%", &origin));
     const strata_idle_config_t *says = said_of(&strategy->stacks[STRATA_PLACE_GPU], STRATA_PLACE_GPU);

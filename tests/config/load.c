@@ -17,7 +17,7 @@ static size_t count_layers(const strata_model_stack_t *stack) {
 TEST(config, presets_load_and_plan) {
     size_t count = 0;
     for (const char *name; (name = strata_preset_name(count)); count++) {
-        strata_strategy_t *strategy CLOSED_BY(strategy_gone) = NULL;
+        strata_strategy_t *strategy CLOSED_BY(strategy_cleanup) = NULL;
         ASSERT_OK(strata_config_load(&(strata_config_request_t){.preset = name}, &strategy));
         EXPECT_STREQ(strategy->name, name);
         for (strata_place_kind_t place = STRATA_PLACE_GPU; place < STRATA_PLACE_KINDS; place++) {
@@ -47,7 +47,7 @@ static size_t count_use(const strata_plan_t *plan) {
 TEST(config, of_the_presets_paddle_alone_takes_events_at_the_borrow) {
     for (size_t i = 0; strata_preset_name(i); i++) {
         const char *name = strata_preset_name(i);
-        strata_strategy_t *strategy CLOSED_BY(strategy_gone) = NULL;
+        strata_strategy_t *strategy CLOSED_BY(strategy_cleanup) = NULL;
         size_t use = 0;
         ASSERT_OK(strata_config_load(&(strata_config_request_t){.preset = name}, &strategy));
         for (strata_place_kind_t place = STRATA_PLACE_GPU; place < STRATA_PLACE_KINDS; place++) {
@@ -61,8 +61,8 @@ TEST(config, of_the_presets_paddle_alone_takes_events_at_the_borrow) {
 
 TEST(config, a_text_means_the_same_in_a_file_as_in_a_setting) {
     static const char *const set[] = {"trace.path=  a b "};
-    strata_strategy_t *file CLOSED_BY(strategy_gone) = load_text("stack: [trace: {path: \"  a b \"}, system]\n");
-    strata_strategy_t *setting CLOSED_BY(strategy_gone) = load_request(
+    strata_strategy_t *file CLOSED_BY(strategy_cleanup) = load_text("stack: [trace: {path: \"  a b \"}, system]\n");
+    strata_strategy_t *setting CLOSED_BY(strategy_cleanup) = load_request(
         &(strata_config_request_t){.text = "stack: [trace, system]\n", .set = set, .set_count = 1});
     EXPECT_STREQ(value_of(file, "trace", "path"), "a b");
     EXPECT_STREQ(value_of(setting, "trace", "path"), "a b");

@@ -29,7 +29,7 @@ static void expect_pattern(const strata_strategy_t *strategy, const char *stream
 }
 
 TEST(named, pools_and_streams_have_stacks_of_their_own) {
-    strata_strategy_t *strategy CLOSED_BY(strategy_gone) = load_text(both);
+    strata_strategy_t *strategy CLOSED_BY(strategy_cleanup) = load_text(both);
     ASSERT_NE(strategy, NULL);
     EXPECT_EQ(strategy->named[STRATA_NAMED_POOL].count, 3);
     EXPECT_STREQ(value_at(strategy, STRATA_NAMED_POOL, "weights", STRATA_PLACE_GPU, "auto_growth", "chunk_size"), "64MiB");
@@ -64,13 +64,13 @@ TEST(named, patterns_fit_whole_names) {
                  {"nccl:*/h2d", "nccl:0/d2h", false},
                  {"a*a*a*b", "aaaaaaaaaaaaaaaac", false}};
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
-        if (strata_pattern_fits(cases[i].pattern, cases[i].name) != cases[i].fits)
+        if (strata_pattern_matches(cases[i].pattern, cases[i].name) != cases[i].fits)
             FAIL_TEST("%s and %s", cases[i].pattern, cases[i].name);
 }
 
 TEST(named, a_file_lies_over_what_it_extends) {
     (void)file_of("base.yaml", both);
-    strata_strategy_t *strategy CLOSED_BY(strategy_gone) = load_request(
+    strata_strategy_t *strategy CLOSED_BY(strategy_cleanup) = load_request(
         &(strata_config_request_t){.file = file_of("over.yaml", "extends: base.yaml\n"
                                                                 "pools:\n"
                                                                 "  weights: {stack: [auto_growth: {chunk_size: 8MiB}, system]}\n"
@@ -93,7 +93,7 @@ TEST(named, a_file_lies_over_what_it_extends) {
 
 TEST(named, values_have_paths) {
     static const strata_origin_t origin = {.source = STRATA_FROM_COMMAND, .file = "--set"};
-    strata_strategy_t *strategy CLOSED_BY(strategy_gone) = load_text(both);
+    strata_strategy_t *strategy CLOSED_BY(strategy_cleanup) = load_text(both);
     ASSERT_NE(strategy, NULL);
     EXPECT_OK(strata_strategy_set(strategy, "pools.weights.auto_growth.chunk_size", "3MiB", &origin));
     EXPECT_OK(strata_strategy_set(strategy, "pools.weights.pinned.buffered.reuse_below", "1", &origin));
@@ -168,7 +168,7 @@ TEST(named, a_name_is_no_beginning_of_another) {
         char setting[80];
         const char *set[] = {setting};
         snprintf(setting, sizeof setting, "%s.auto_growth.chunk_size=3MiB", rows[i].path);
-        strata_strategy_t *strategy CLOSED_BY(strategy_gone) = load_request(
+        strata_strategy_t *strategy CLOSED_BY(strategy_cleanup) = load_request(
             &(strata_config_request_t){.text = text, .set = set, .set_count = 1});
         ASSERT_NE(strategy, NULL);
         for (size_t k = 0; k < 4; k++)
@@ -210,7 +210,7 @@ TEST(named, their_number_is_bounded) {
 
 TEST(named, explain_tells_them) {
     const char *set[] = {"pools.weights.auto_growth.alignment=256"};
-    strata_strategy_t *strategy CLOSED_BY(strategy_gone) = load_request(
+    strata_strategy_t *strategy CLOSED_BY(strategy_cleanup) = load_request(
         &(strata_config_request_t){.text = both, .set = set, .set_count = 1});
     ASSERT_NE(strategy, NULL);
     FILE *out = tmpfile();
@@ -272,7 +272,7 @@ TEST(named, a_pool_may_keep_its_chunks) {
 #define LONGEST "abcdefghijklmnopqrstuvwxyzabcdefghijklmnopqrstuvwxyzabcdefghijkl"
 
 TEST(named, keep_is_an_option_of_a_pool_that_is_there) {
-    strata_strategy_t *strategy CLOSED_BY(strategy_gone) = load_text("pools: {p: [auto_growth, system], " LONGEST ": [system]}");
+    strata_strategy_t *strategy CLOSED_BY(strategy_cleanup) = load_text("pools: {p: [auto_growth, system], " LONGEST ": [system]}");
     ASSERT_NE(strategy, NULL);
     EXPECT_TRUE(strata_strategy_has(strategy, "pools.p.keep"));
     EXPECT_TRUE(strata_strategy_has(strategy, "pools." LONGEST ".keep"));

@@ -9,7 +9,7 @@ static const char two_caches[] = "stack:\n"
 
 TEST(paths, name_a_layer_by_type_or_name) {
     static const strata_origin_t origin = {.source = STRATA_FROM_COMMAND, .file = "--set"};
-    strata_strategy_t *strategy CLOSED_BY(strategy_gone) = load_text(two_caches);
+    strata_strategy_t *strategy CLOSED_BY(strategy_cleanup) = load_text(two_caches);
     EXPECT_OK(strata_strategy_set(strategy, "small.chunk_size", "1MiB", &origin));
     EXPECT_OK(strata_strategy_set(strategy, "stack.large.chunk_size", "2MiB", &origin));
     EXPECT_STREQ(value_of(strategy, "small", "chunk_size"), "1MiB");
@@ -22,8 +22,8 @@ TEST(paths, name_a_layer_by_type_or_name) {
 
 TEST(paths, of_another_place_stay_there) {
     static const strata_origin_t origin = {.source = STRATA_FROM_COMMAND, .file = "--set"};
-    strata_strategy_t *strategy CLOSED_BY(strategy_gone) = load_request(&(strata_config_request_t){.preset = "paddle"});
-    strata_strategy_t *other CLOSED_BY(strategy_gone) = load_request(&(strata_config_request_t){.preset = "paddle"});
+    strata_strategy_t *strategy CLOSED_BY(strategy_cleanup) = load_request(&(strata_config_request_t){.preset = "paddle"});
+    strata_strategy_t *other CLOSED_BY(strategy_cleanup) = load_request(&(strata_config_request_t){.preset = "paddle"});
     EXPECT_OK(strata_strategy_set(strategy, "managed.retry.timeout", "7s", &origin));
     EXPECT_STREQ(value_of(strategy, "retry", "timeout"), "10s");
     EXPECT_OK(strata_strategy_set(strategy, "retry.timeout", "8s", &origin));
@@ -71,7 +71,7 @@ TEST(paths, a_name_is_no_beginning_of_another) {
         char setting[64];
         const char *set[] = {setting};
         snprintf(setting, sizeof setting, "%s.chunk_size=6MiB", names[i]);
-        strata_strategy_t *strategy CLOSED_BY(strategy_gone) = load_request(&(strata_config_request_t){
+        strata_strategy_t *strategy CLOSED_BY(strategy_cleanup) = load_request(&(strata_config_request_t){
             .text = "stack: [auto_growth: {name: a}, auto_growth: {name: ab}, auto_growth: {name: abc}, system]",
             .set = set,
             .set_count = 1});
@@ -96,7 +96,7 @@ TEST(paths, a_setting_has_five_hundred_letters) {
 }
 
 TEST(paths, can_be_asked_for) {
-    strata_strategy_t *strategy CLOSED_BY(strategy_gone) = load_text(two_caches);
+    strata_strategy_t *strategy CLOSED_BY(strategy_cleanup) = load_text(two_caches);
     EXPECT_TRUE(strata_strategy_has(strategy, "small.chunk_size"));
     EXPECT_TRUE(strata_strategy_has(strategy, "pinned.auto_growth.chunk_size"));
     EXPECT_TRUE(strata_strategy_has(strategy, "auto_growth.chunk_size"));

@@ -95,7 +95,7 @@ TEST(precedence, a_name_without_a_folder_may_be_a_file_of_the_current_folder) {
     ASSERT_NE(getcwd(before, sizeof before), NULL);
     (void)file_of("s", "strategy: of one letter\nstack: [system]\n");
     ASSERT_EQ(chdir(temporary(".")), 0);
-    strata_strategy_t *strategy CLOSED_BY(strategy_gone) = load_text("extends: s\n");
+    strata_strategy_t *strategy CLOSED_BY(strategy_cleanup) = load_text("extends: s\n");
     EXPECT_EQ(chdir(before), 0);
     EXPECT_STREQ(strategy ? strategy->stacks[STRATA_PLACE_GPU].layers[0].name : "none", "system");
 }
@@ -155,7 +155,7 @@ TEST(precedence, a_stack_without_virtual_memory_goes_with_its_own) {
                 {"extends: plain_below.yaml\nstack: [system]\n", 0}};
     (void)file_of("plain_below.yaml", rows[0].text);
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
-        strata_strategy_t *strategy CLOSED_BY(strategy_gone) = load_request(
+        strata_strategy_t *strategy CLOSED_BY(strategy_cleanup) = load_request(
             &(strata_config_request_t){.file = file_of("plain_above.yaml", rows[i].text)});
         ASSERT_NE(strategy, NULL);
         EXPECT_EQ(strategy->named[STRATA_NAMED_PLAIN].count, rows[i].count);
@@ -170,7 +170,7 @@ TEST(precedence, files_extend_one_another_eight_deep) {
         snprintf(text, sizeof text, "extends: deep%d.yaml\n", i - 1);
         path = file_of(name, text);
         if (i != 8) continue;
-        strata_strategy_t *strategy CLOSED_BY(strategy_gone) = load_request(&(strata_config_request_t){.file = path});
+        strata_strategy_t *strategy CLOSED_BY(strategy_cleanup) = load_request(&(strata_config_request_t){.file = path});
         EXPECT_STREQ(strategy->peer, "the last");
     }
     strata_strategy_t *strategy = NULL;

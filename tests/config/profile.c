@@ -211,7 +211,7 @@ TEST(profile, a_long_cost_is_refused) {
 /* Cut anywhere, and with any byte changed, it ends in an error with its place, or is still right. */
 TEST(profile, every_cut_and_every_changed_byte_ends) {
     static const char wrong[] = {'\0', '\t', '{', '"', '*', '\x80', '-', ':', '9', 'u'};
-    char *text CLOSED_BY(text_gone) = strdup(text_of(strata_sim_profile("h100")));
+    char *text CLOSED_BY(text_cleanup) = strdup(text_of(strata_sim_profile("h100")));
     size_t length = strlen(text);
     strata_sim_profile_t profile;
     for (size_t i = 0; i < length; i++) {

@@ -37,21 +37,21 @@ TEST(reclaim, is_said_beside_a_stack_or_in_its_list) {
                                         "stack: [retry: " SAYS ", stream_safe, auto_growth, system]\n",
                                         "stack: [limit, fill, retry: " SAYS ", system]\n"};
     for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
-        strata_strategy_t *strategy CLOSED_BY(strategy_gone) = load_text(texts[i]);
+        strata_strategy_t *strategy CLOSED_BY(strategy_cleanup) = load_text(texts[i]);
         expect_said_at_alone(plan_of(&strategy->stacks[STRATA_PLACE_GPU], STRATA_PLACE_GPU), 1);
     }
 }
 
 TEST(reclaim, leaves_the_other_layers_of_a_list_in_their_order) {
     static const char *const names[] = {"retry", "limit", "fault", "fill", "stream_safe", "system"};
-    strata_strategy_t *strategy CLOSED_BY(strategy_gone) = load_text("stack: [limit, fault, fill, retry, system]\n");
+    strata_strategy_t *strategy CLOSED_BY(strategy_cleanup) = load_text("stack: [limit, fault, fill, retry, system]\n");
     const strata_plan_t *built = plan_of(&strategy->stacks[STRATA_PLACE_GPU], STRATA_PLACE_GPU);
     ASSERT_EQ(built->count, sizeof names / sizeof *names);
     for (size_t i = 0; i < built->count; i++) EXPECT_STREQ(built->nodes[i + 1].name, names[i]);
 }
 
 TEST(reclaim, is_said_wherever_a_stack_stands) {
-    strata_strategy_t *strategy CLOSED_BY(strategy_gone) = load_text(
+    strata_strategy_t *strategy CLOSED_BY(strategy_cleanup) = load_text(
         "stack: [system]\n"
         "places: {pinned: {stack: [system], out_of_memory: " SAYS "}}\n"
         "devices: {gpu:1: {stack: [system], out_of_memory: " SAYS ", places: {managed: {out_of_memory: " SAYS
@@ -75,16 +75,16 @@ TEST(reclaim, of_a_branch_is_the_branchs) {
                                         "stack: [fallback: {stacks: [{stack: [system], out_of_memory: " SAYS "}, [system]]}]\n",
                                         "stack: [fallback: {stacks: [[limit, retry: " SAYS ", system], [system]]}]\n"};
     for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
-        strata_strategy_t *strategy CLOSED_BY(strategy_gone) = load_text(texts[i]);
+        strata_strategy_t *strategy CLOSED_BY(strategy_cleanup) = load_text(texts[i]);
         expect_said_at_alone(plan_of(&strategy->stacks[STRATA_PLACE_GPU], STRATA_PLACE_GPU), 2);
     }
 }
 
 TEST(reclaim, replaces_what_an_extended_text_says) {
-    strata_strategy_t *strategy CLOSED_BY(strategy_gone) = load_text("extends: paddle\nout_of_memory: " SAYS "\n");
+    strata_strategy_t *strategy CLOSED_BY(strategy_cleanup) = load_text("extends: paddle\nout_of_memory: " SAYS "\n");
     expect_said(plan_of(&strategy->stacks[STRATA_PLACE_GPU], STRATA_PLACE_GPU), 1);
     EXPECT_EQ(plan.count, 4);
-    strata_strategy_t *whole CLOSED_BY(strategy_gone) = load_text("extends: paddle\nstack: [system]\n");
+    strata_strategy_t *whole CLOSED_BY(strategy_cleanup) = load_text("extends: paddle\nstack: [system]\n");
     EXPECT_TRUE(retry_at(plan_of(&whole->stacks[STRATA_PLACE_GPU], STRATA_PLACE_GPU), 1) == NULL);
 }
 
@@ -108,7 +108,7 @@ TEST(reclaim, is_refused_where_it_stands) {
 /* However it is written, and not what a branch says. */
 TEST(reclaim, has_a_path) {
     static const strata_origin_t origin = {.source = STRATA_FROM_COMMAND, .file = "--set"};
-    strata_strategy_t *strategy CLOSED_BY(strategy_gone) = load_text(
+    strata_strategy_t *strategy CLOSED_BY(strategy_cleanup) = load_text(
         "stack: [retry, fallback: {stacks: [[retry, system], [system]]}]\n"
         "places: {pinned: {stack: [system], out_of_memory: {}}, host: [system]}\n");
     EXPECT_OK(strata_strategy_set(strategy, "out_of_memory.timeout", "7ms", &origin));

@@ -21,7 +21,7 @@ static const char by_size[] = "stack:\n"
                               "                  - [system: {memory: pinned}]\n";
 
 TEST(routers, are_planned_as_a_tree) {
-    strata_strategy_t *strategy CLOSED_BY(strategy_gone) = load_text(by_size);
+    strata_strategy_t *strategy CLOSED_BY(strategy_cleanup) = load_text(by_size);
     strata_plan_t plan;
     ASSERT_OK(strata_strategy_plan(strategy, STRATA_PLACE_GPU, &plan));
     static const struct {
@@ -46,7 +46,7 @@ static const char *layers_of(const char *stack) {
     size_t length = 0;
     uint32_t number = 0;
     snprintf(text, sizeof text, "stack: [%s]\n", stack);
-    strata_strategy_t *strategy CLOSED_BY(strategy_gone) = load_text(text);
+    strata_strategy_t *strategy CLOSED_BY(strategy_cleanup) = load_text(text);
     EXPECT_OK(strata_strategy_plan(strategy, STRATA_PLACE_GPU, &plan));
     for (uint32_t n = 1; n <= plan.count; n++) {
         const strata_plan_node_t *node = &plan.nodes[n];
@@ -74,7 +74,7 @@ TEST(routers, a_branch_that_handles_no_borrows_has_a_stream_safe_above_its_cache
 
 /* No path leads to it. */
 TEST(routers, what_is_added_to_a_branch_is_explained_and_cannot_be_set) {
-    strata_strategy_t *strategy CLOSED_BY(strategy_gone) = load_text(
+    strata_strategy_t *strategy CLOSED_BY(strategy_cleanup) = load_text(
         "stack: [stat, fallback: {stacks: [[caching, system], [system]]}]\n");
     FILE *out = tmpfile();
     EXPECT_OK(strata_config_explain(strategy, out));
@@ -121,7 +121,7 @@ TEST(routers, have_paths_into_their_branches) {
 }
 
 TEST(routers, are_drawn_as_a_tree) {
-    strata_strategy_t *strategy CLOSED_BY(strategy_gone) = load_text(by_size);
+    strata_strategy_t *strategy CLOSED_BY(strategy_cleanup) = load_text(by_size);
     FILE *out = tmpfile();
     EXPECT_OK(strata_config_explain(strategy, out));
     const char *text = read_back(out);
@@ -191,7 +191,7 @@ static const char two_devices[] = "devices:\n"
                                   "stack: [system]\n";
 
 TEST(own_stacks, are_of_one_device) {
-    strata_strategy_t *strategy CLOSED_BY(strategy_gone) = load_text(two_devices);
+    strata_strategy_t *strategy CLOSED_BY(strategy_cleanup) = load_text(two_devices);
     EXPECT_STREQ(strategy->devices, "sim:h100x2");
     const strata_model_stack_t *common = &strategy->stacks[STRATA_PLACE_GPU];
     EXPECT_EQ(strata_strategy_stack(strategy, STRATA_PLACE_GPU, 0), common);
@@ -218,7 +218,7 @@ TEST(own_stacks, are_kept_and_replaced_by_what_extends) {
     char text[512];
     snprintf(text, sizeof text, "extends: %s\ndevices: {gpu:1: {stack: [buffered, system]}, gpu:0: {stack: [system]}}\n",
              file_of("two_devices.yaml", two_devices));
-    strata_strategy_t *strategy CLOSED_BY(strategy_gone) = load_text(text);
+    strata_strategy_t *strategy CLOSED_BY(strategy_cleanup) = load_text(text);
     EXPECT_STREQ(strategy->devices, "sim:h100x2");
     EXPECT_EQ(strategy->own_count, 2);
     EXPECT_STREQ(strata_strategy_stack(strategy, STRATA_PLACE_GPU, 1)->layers[0].name, "buffered");
@@ -229,7 +229,7 @@ TEST(own_stacks, are_of_up_to_sixteen_devices) {
     char yaml[1024];
     size_t length = (size_t)sprintf(yaml, "devices:\n");
     for (int i = 0; i < 16; i++) length += (size_t)sprintf(yaml + length, "  gpu:%d: {stack: [system]}\n", i);
-    strata_strategy_t *all CLOSED_BY(strategy_gone) = load_text(yaml);
+    strata_strategy_t *all CLOSED_BY(strategy_cleanup) = load_text(yaml);
     EXPECT_EQ(all->own_count, 16);
 }
 

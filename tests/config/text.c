@@ -18,10 +18,10 @@ static char *text_of(const strata_strategy_t *strategy) {
 
 static void expect_same_again(strata_strategy_t *strategy) {
     ASSERT_NE(strategy, NULL);
-    char *text CLOSED_BY(text_gone) = text_of(strategy);
-    strata_strategy_t *again CLOSED_BY(strategy_gone) = load_text(text);
+    char *text CLOSED_BY(text_cleanup) = text_of(strategy);
+    strata_strategy_t *again CLOSED_BY(strategy_cleanup) = load_text(text);
     ASSERT_NE(again, NULL);
-    char *rewritten CLOSED_BY(text_gone) = text_of(again);
+    char *rewritten CLOSED_BY(text_cleanup) = text_of(again);
     EXPECT_STREQ(rewritten, text);
     char *differences = NULL;
     size_t length = 0;
@@ -35,7 +35,7 @@ static void expect_same_again(strata_strategy_t *strategy) {
 
 TEST(written, presets_are_the_same_when_read_again) {
     for (size_t i = 0; strata_preset_name(i); i++) {
-        strata_strategy_t *strategy CLOSED_BY(strategy_gone) = load_request(
+        strata_strategy_t *strategy CLOSED_BY(strategy_cleanup) = load_request(
             &(strata_config_request_t){.preset = strata_preset_name(i)});
         expect_same_again(strategy);
     }
@@ -59,17 +59,17 @@ static const sample_t samples[] = {
 };
 
 TEST_EACH(written, is_the_same_when_read_again, sample_t, samples) {
-    strata_strategy_t *strategy CLOSED_BY(strategy_gone) = load_text(row->yaml);
+    strata_strategy_t *strategy CLOSED_BY(strategy_cleanup) = load_text(row->yaml);
     expect_same_again(strategy);
 }
 
 /* The text includes values from --set. */
 TEST(written, has_what_was_set) {
     static const char *const set[] = {"stream_safe.poll=block", "pinned.auto_growth.chunk_size=16MiB"};
-    strata_strategy_t *strategy CLOSED_BY(strategy_gone) = load_request(
+    strata_strategy_t *strategy CLOSED_BY(strategy_cleanup) = load_request(
         &(strata_config_request_t){.preset = "strata", .set = set, .set_count = 2});
     ASSERT_NE(strategy, NULL);
-    char *text CLOSED_BY(text_gone) = text_of(strategy);
+    char *text CLOSED_BY(text_cleanup) = text_of(strategy);
     EXPECT_CONTAINS(text, "poll: block");
     EXPECT_CONTAINS(text, "chunk_size: 16MiB");
 }

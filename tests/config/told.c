@@ -119,7 +119,7 @@ TEST(explain, tells_every_value_and_where_it_came_from) {
     char wanted[2048];
     strata_config_request_t request = {.file = path, .set = set, .set_count = 1, .environment = true};
     setenv("STRATA_SET", "stream_safe.poll=block", 1);
-    strata_strategy_t *strategy CLOSED_BY(strategy_gone) = load_request(&request);
+    strata_strategy_t *strategy CLOSED_BY(strategy_cleanup) = load_request(&request);
     unsetenv("STRATA_SET");
     FILE *out = tmpfile();
     EXPECT_OK(strata_config_explain(strategy, out));
@@ -148,7 +148,7 @@ TEST(explain, shows_the_retry_that_is_added) {
     static const char *const texts[] = {"stack: [retry, system]\n", "stack: [system]\nout_of_memory: {timeout: 1s}\n",
                                         "stack: [system]\n"};
     for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
-        strata_strategy_t *strategy CLOSED_BY(strategy_gone) = load_text(texts[i]);
+        strata_strategy_t *strategy CLOSED_BY(strategy_cleanup) = load_text(texts[i]);
         FILE *out = tmpfile();
         EXPECT_OK(strata_config_explain_short(strategy, out));
         const char *added = strstr(read_back(out),
@@ -189,7 +189,7 @@ TEST(layers, as_text_have_every_option) {
 TEST(layers, the_page_is_current) {
     FILE *out = tmpfile();
     EXPECT_OK(strata_config_layers(out, true));
-    char *now CLOSED_BY(text_gone) = strdup(read_back(out));
+    char *now CLOSED_BY(text_cleanup) = strdup(read_back(out));
     FILE *page = fopen(STRATA_SOURCE_DIR "/docs/layers.md", "rb");
     ASSERT_NE(page, NULL);
     const char *text = read_back(page);
@@ -208,7 +208,7 @@ TEST(explain, says_who_shares_what_a_thread_has) {
                  "stack: [thread_local: {streams: %s}, system]\nplaces:\n  pinned: [thread_local: {streams: %s}, "
                  "system]\n",
                  rows[i].streams, rows[i].streams);
-        strata_strategy_t *strategy CLOSED_BY(strategy_gone) = load_text(yaml);
+        strata_strategy_t *strategy CLOSED_BY(strategy_cleanup) = load_text(yaml);
         FILE *out = tmpfile();
         EXPECT_OK(strata_config_explain(strategy, out));
         const char *text = read_back(out);
@@ -220,7 +220,7 @@ TEST(explain, says_who_shares_what_a_thread_has) {
 
 /* What does not fit goes on below, indented; a text's own lines do too, and an empty one has no blanks. */
 TEST(told, long_text_is_wrapped) {
-    char *told CLOSED_BY(text_gone) = NULL;
+    char *told CLOSED_BY(text_cleanup) = NULL;
     size_t length;
     FILE *out = open_memstream(&told, &length);
     strata_print_wrapped(out, "one two three\n  four\n\nfive", 4, 12);

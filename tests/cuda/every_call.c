@@ -7,9 +7,9 @@
 
 #define SENTINEL_HANDLE ((strata_handle_t)(uintptr_t)EVERY_SENTINEL)
 
-int every_call_gone;
+int every_call_callbacks;
 
-static void gone(void *context) { ++*(int *)context; }
+static void count_callback(void *context) { ++*(int *)context; }
 
 void every_call_clear(every_call_t *things) {
     things->out = things->out2 = EVERY_SENTINEL;
@@ -67,7 +67,7 @@ bool every_call_prepare(every_call_t *t, strata_device_call_t call) {
     return s == STRATA_OK;
 }
 
-bool every_call_gives_back(strata_device_call_t call) {
+bool every_call_releases(strata_device_call_t call) {
     switch ((int)call) {
     case STRATA_CALL_free:
     case STRATA_CALL_free_async:
@@ -139,7 +139,7 @@ strata_status_t every_call_make(every_call_t *t, strata_device_call_t call) {
     case STRATA_CALL_capture_end: return strata_device_capture_end(d, t->stream, &t->out_handle);
     case STRATA_CALL_capture_status: return strata_device_capture_status(d, t->stream, &status, &t->out);
     case STRATA_CALL_capture_follows: return strata_device_capture_follows(d, t->stream, t->other_stream, &t->out);
-    case STRATA_CALL_graph_on_destroy: return strata_device_graph_on_destroy(d, t->stream, gone, &every_call_gone);
+    case STRATA_CALL_graph_on_destroy: return strata_device_graph_on_destroy(d, t->stream, count_callback, &every_call_callbacks);
     case STRATA_CALL_graph_launch: return strata_device_graph_launch(d, t->graph, t->stream);
     case STRATA_CALL_graph_destroy: return strata_device_graph_destroy(d, t->graph);
     case STRATA_CALL_can_access_peer:

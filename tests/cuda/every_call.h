@@ -33,9 +33,9 @@ strata_status_t every_call_make(every_call_t *things, strata_device_call_t call)
 /* Whether the call has written an answer. */
 bool every_call_answered(const every_call_t *things);
 /* Whether the call gives something back, and so succeeds after the driver's end. */
-bool every_call_gives_back(strata_device_call_t call);
+bool every_call_releases(strata_device_call_t call);
 /* Calls of the graph's callback so far. */
-extern int every_call_gone;
+extern int every_call_callbacks;
 /* Forgets the answers, and closes descriptors. */
 void every_call_clear(every_call_t *things);
 

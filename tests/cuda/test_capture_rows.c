@@ -277,21 +277,21 @@ TEST(cuda, row6_callback_runs_when_graph_and_instances_are_gone) {
     every_call_t things;
     if (!every_call_prepare(&things, STRATA_CALL_graph_on_destroy)) return;
     strata_device_t *device = things.device;
-    int before = every_call_gone;
+    int before = every_call_callbacks;
     ASSERT_OK(every_call_make(&things, STRATA_CALL_graph_on_destroy));
     EXPECT_EQ(fake_last("UserObjectCreate")->extra, CU_USER_OBJECT_NO_DESTRUCTOR_SYNC);
     EXPECT_EQ(fake_last("GraphRetainUserObject")->extra, CU_GRAPH_USER_OBJECT_MOVE);
     /* Tying that fails half-way does not call back: the graph lives. */
     fake_fail("GraphRetainUserObject", 1, CUDA_ERROR_INVALID_VALUE);
     EXPECT_STATUS(STRATA_E_DEVICE, every_call_make(&things, STRATA_CALL_graph_on_destroy));
-    EXPECT_EQ(every_call_gone, before);
+    EXPECT_EQ(every_call_callbacks, before);
     ASSERT_OK(strata_device_capture_end(device, things.stream, &things.graph));
     EXPECT_STATUS(STRATA_E_INVALID, every_call_make(&things, STRATA_CALL_graph_on_destroy));
     ASSERT_OK(strata_device_graph_launch(device, things.graph, things.stream));
-    EXPECT_EQ(every_call_gone, before);
+    EXPECT_EQ(every_call_callbacks, before);
     uint64_t calls = fake_calls();
     ASSERT_OK(strata_device_graph_destroy(device, things.graph));
-    EXPECT_EQ(every_call_gone, before + 1);
+    EXPECT_EQ(every_call_callbacks, before + 1);
     /* The callback made no call of its own: after the destroy only mode and context are put back. */
     EXPECT_STREQ(fake_call_at(fake_calls() - 3)->name, "GraphDestroy");
     EXPECT_LE(fake_calls() - calls, 7);

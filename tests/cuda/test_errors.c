@@ -157,7 +157,7 @@ TEST(cuda, shutdown_frees_succeed_and_nothing_is_called) {
         EXPECT_STATUS(STRATA_E_SHUTDOWN, strata_device_mem_info(things.device, &free_bytes, &total));
         EXPECT_EQ(strata_last_error()->device_code, 4);
         uint64_t before = fake_calls();
-        strata_status_t wanted = every_call_gives_back((strata_device_call_t)call) ? STRATA_OK : STRATA_E_SHUTDOWN;
+        strata_status_t wanted = every_call_releases((strata_device_call_t)call) ? STRATA_OK : STRATA_E_SHUTDOWN;
         strata_status_t status = every_call_make(&things, (strata_device_call_t)call);
         if (status != wanted)
             FAIL_TEST("%s answered %s", strata_device_call_name((strata_device_call_t)call), strata_status_name(status));

@@ -215,7 +215,7 @@ TEST(cuda_left_right, a_user_object_that_fails_leaves_no_count) {
     static const char *const calls[] = {"UserObjectCreate", "GraphRetainUserObject", "StreamGetCaptureInfo"};
     for (size_t i = 0; i < sizeof calls / sizeof *calls; i++) {
         EVERY_CALL(things, STRATA_CALL_graph_on_destroy);
-        int before = every_call_gone;
+        int before = every_call_callbacks;
         fake_fail(calls[i], 1, CUDA_ERROR_INVALID_VALUE);
         EXPECT_STATUS(STRATA_E_DEVICE, every_call_make(&things, STRATA_CALL_graph_on_destroy));
         ASSERT_OK(strata_device_capture_end(things.device, things.stream, &things.graph));
@@ -224,7 +224,7 @@ TEST(cuda_left_right, a_user_object_that_fails_leaves_no_count) {
         EXPECT_EQ(fake_count("CtxSynchronize"), 1);
         EXPECT_EQ(fake_last("MemFree")->pending, 0);
         EXPECT_OK(strata_device_graph_destroy(things.device, things.graph));
-        EXPECT_EQ(every_call_gone, before);
+        EXPECT_EQ(every_call_callbacks, before);
     }
 }
 

@@ -23,10 +23,10 @@ TEST(cuda_table, agrees_with_a_plain_array) {
             live += model[index] == 0;
             model[index] = next_random(&random) + 1;
             strata_lock(&lock);
-            strata_cuda_table_put(&table, key, model[index]);
+            strata_cuda_table_insert(&table, key, model[index]);
         } else {
             strata_lock(&lock);
-            EXPECT_EQ(strata_cuda_table_take(&table, key, &value), model[index] != 0);
+            EXPECT_EQ(strata_cuda_table_remove(&table, key, &value), model[index] != 0);
             EXPECT_EQ(value, model[index]);
             live -= model[index] != 0;
             model[index] = 0;
@@ -39,7 +39,7 @@ TEST(cuda_table, agrees_with_a_plain_array) {
         uint64_t *found = strata_cuda_table_find(&table, (i + 1) * 512);
         EXPECT_EQ(found ? *found : 0, model[i]);
     }
-    strata_cuda_table_drop(&table);
+    strata_cuda_table_destroy(&table);
     strata_lock_destroy(&lock);
 }
 
@@ -50,12 +50,12 @@ TEST(cuda_table, claimed_room_holds) {
     for (int i = 0; i < 40; i++) ASSERT_OK(strata_cuda_table_claim(&table, &lock));
     uint64_t capacity = table.capacity, allocations = strata_host_allocations();
     strata_lock(&lock);
-    for (uint64_t i = 1; i <= 40; i++) strata_cuda_table_put(&table, i, i);
+    for (uint64_t i = 1; i <= 40; i++) strata_cuda_table_insert(&table, i, i);
     uint64_t lifted = 0;
-    EXPECT_TRUE(strata_cuda_table_lift(&table, 7, &lifted));
+    EXPECT_TRUE(strata_cuda_table_remove_claimed(&table, 7, &lifted));
     EXPECT_EQ(lifted, 7);
     EXPECT_EQ(table.claimed, 1);
-    strata_cuda_table_put(&table, 7, 8);
+    strata_cuda_table_insert(&table, 7, 8);
     strata_unlock(&lock);
     EXPECT_EQ(strata_host_allocations(), allocations);
     EXPECT_EQ(table.capacity, capacity);
@@ -68,6 +68,6 @@ TEST(cuda_table, claimed_room_holds) {
     EXPECT_EQ(status, STRATA_E_HOST_MEMORY);
     EXPECT_EQ(table.count, 40);
     EXPECT_LE(2 * (table.count + table.claimed), table.capacity);
-    strata_cuda_table_drop(&table);
+    strata_cuda_table_destroy(&table);
     strata_lock_destroy(&lock);
 }

@@ -257,7 +257,7 @@ TEST(guard, gives_all_back_when_memory_is_short) {
         strata_block_t b = rig_allocate(&rig, NULL, 40 * MIB);
         EXPECT_OK(strata_free(rig.s, b.ref));
     }
-    EXPECT_EQ(rig_figures(&rig).ladders, 4);
+    EXPECT_EQ(rig_figures(&rig).recoveries, 4);
 }
 
 /* Borrowed below: its bytes are still somebody's after the free, and the block is deferred when it leaves the quarantine. */
@@ -271,7 +271,7 @@ TEST(guard, leaves_alone_what_another_stream_still_uses) {
     EXPECT_OK(strata_free(rig.s, b.ref));
     EXPECT_GT(rig_figures(&rig).deferred_bytes, 0);
     EXPECT_TRUE(bytes[0] == 9 && bytes[4999] == 9);
-    rig_pass(&rig, 10 * 1000 * 1000);
+    rig_advance(&rig, 10 * 1000 * 1000);
 }
 
 TEST(guard, waits_for_the_owner_before_it_looks) {

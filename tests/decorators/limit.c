@@ -59,7 +59,7 @@ TEST(limit, hitting_it_climbs_the_ladder_without_a_device_call) {
     EXPECT_OK(strata_free(rig.s, block.ref));
     block = rig_allocate(&rig, b, 40 * MIB);
     EXPECT_EQ(rig_calls(&rig, STRATA_CALL_malloc), 2);
-    EXPECT_EQ(rig_figures(&rig).ladders, 1);
+    EXPECT_EQ(rig_figures(&rig).recoveries, 1);
     EXPECT_EQ(rig_figures(&rig).reserved_bytes, 40 * MIB);
     EXPECT_OK(strata_free(rig.s, block.ref));
 }
@@ -92,7 +92,7 @@ TEST(limit, hitting_it_climbs_the_ladder_above_a_retry_too) {
         hoard.block = rig_allocate(&rig, NULL, MIB);
         strata_block_t block = rig_allocate(&rig, NULL, MIB);
         EXPECT_EQ(hoard.asked, 1);
-        EXPECT_EQ(rig_figures(&rig).ladders, 1);
+        EXPECT_EQ(rig_figures(&rig).recoveries, 1);
         EXPECT_OK(strata_free(rig.s, block.ref));
         rig_close(&rig);
     }
@@ -139,9 +139,9 @@ TEST(limit, one_ladder_makes_room_in_it_and_waits_for_what_is_below) {
         EXPECT_GE(strata_sim_now(rig.world) - began, (i ? 1000 : 5) * MILLISECOND);
         EXPECT_LT(strata_sim_now(rig.world) - began, (i ? 1010 : 8) * MILLISECOND);
         EXPECT_EQ(d.hoard.asked, 1);
-        EXPECT_EQ(rig_figures(&rig).ladders, 1);
+        EXPECT_EQ(rig_figures(&rig).recoveries, 1);
         if (i) EXPECT_OK(strata_free(rig.s, block.ref));
-        rig_pass(&rig, 1000 * MILLISECOND);
+        rig_advance(&rig, 1000 * MILLISECOND);
     }
 }
 
@@ -164,13 +164,13 @@ TEST(limit, each_way_is_climbed_for_once) {
     d.deferred = rig_allocate(&rig, NULL, 24 * MIB);
     d.hoard.block = rig_allocate(&rig, NULL, 25 * MIB);
     EXPECT_OK(strata_add_free_memory_callback(rig.s, give_up_and_defer_later, &d, NULL));
-    uint64_t began = strata_sim_now(rig.world), ladders = rig_figures(&rig).ladders;
+    uint64_t began = strata_sim_now(rig.world), recoveries = rig_figures(&rig).recoveries;
     EXPECT_STATUS(STRATA_E_NO_MEMORY, strata_allocate(rig.s, rig.gpu, NULL, 44 * MIB, &none));
     EXPECT_GE(strata_sim_now(rig.world) - began, 5 * MILLISECOND);
     EXPECT_LT(strata_sim_now(rig.world) - began, 8 * MILLISECOND);
     EXPECT_EQ(d.later, 2);
-    EXPECT_EQ(rig_figures(&rig).ladders, ladders + 2);
-    rig_pass(&rig, 1000 * MILLISECOND);
+    EXPECT_EQ(rig_figures(&rig).recoveries, recoveries + 2);
+    rig_advance(&rig, 1000 * MILLISECOND);
 }
 
 /* What failed below was climbed for there, and nowhere else. */
@@ -183,7 +183,7 @@ TEST(limit, what_fails_below_is_climbed_for_once) {
     EXPECT_OK(strata_add_free_memory_callback(rig.s, give_up, &hoard, NULL));
     EXPECT_STATUS(STRATA_E_NO_MEMORY, strata_allocate(rig.s, rig.gpu, NULL, 65 * MIB, &none));
     EXPECT_EQ(hoard.asked, 1);
-    EXPECT_EQ(rig_figures(&rig).ladders, 1);
+    EXPECT_EQ(rig_figures(&rig).recoveries, 1);
     rig_close(&rig);
 }
 
@@ -210,7 +210,7 @@ TEST(limit, ways_that_all_climb_are_climbed_for_once_each) {
               "[{retry: {timeout: 0}}, {limit: {bytes: 4KiB}}, {system: {memory: managed}}]]}}]",
               0);
     EXPECT_STATUS(STRATA_E_NO_MEMORY, strata_allocate(rig.s, rig.gpu, NULL, MIB, &none));
-    EXPECT_EQ(rig_figures(&rig).ladders, 2);
+    EXPECT_EQ(rig_figures(&rig).recoveries, 2);
 }
 
 TEST(limit, a_part_of_the_device) {

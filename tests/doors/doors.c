@@ -18,7 +18,7 @@
 static const char chunky[] = "version: 1\nstrategy: chunky\ndevices: sim\nstack: [stream_safe: {}, auto_growth: {chunk_size: 8MiB}, "
                              "system: {}]\n";
 
-static void door_gone(strata_door_t **door) {
+static void door_cleanup(strata_door_t **door) {
     if (*door) EXPECT_OK(strata_door_close(*door));
 }
 static strata_door_t *open_door(const char *text, const char *preset) {
@@ -29,7 +29,7 @@ static strata_door_t *open_door(const char *text, const char *preset) {
     return door;
 }
 #define DOOR(door, text, preset)                                                                                                   \
-    strata_door_t *door __attribute__((cleanup(door_gone))) = open_door(text, preset);                                             \
+    strata_door_t *door __attribute__((cleanup(door_cleanup))) = open_door(text, preset);                                          \
     ASSERT_TRUE(door)
 
 static strata_device_t *device_of(strata_door_t *door) {
@@ -133,7 +133,7 @@ TEST(doors, an_address_that_is_not_a_live_block_is_not_freed) {
                   strata_door_free(door, STRATA_DOOR_DEVICE, own == chunk ? own + MIB : chunk)); /* a free block */
     EXPECT_EQ(calls(door, "live"), 1);
     EXPECT_OK(strata_door_free(door, STRATA_DOOR_DEVICE, own));
-    EXPECT_EQ(strata_door_give_back(door, strata_gpu(0)), 8 * MIB);
+    EXPECT_EQ(strata_door_release_idle(door, strata_gpu(0)), 8 * MIB);
     EXPECT_STATUS(STRATA_E_UNKNOWN_POINTER, strata_door_free(door, STRATA_DOOR_DEVICE, own)); /* the chunk is the device's again */
     EXPECT_EQ(calls(door, "live"), 0);
 }
@@ -152,7 +152,7 @@ TEST(doors, a_second_free_is_refused_and_counts_nothing) {
             EXPECT_OK(free_by(door, first, address));
             for (int again = 0; again < 3; again++) EXPECT_STATUS(STRATA_E_INVALID, free_by(door, second, address));
             EXPECT_EQ(strata_door_idle(door, strata_gpu(0)), first ? 0 : 8 * MIB);
-            EXPECT_EQ(strata_door_give_back(door, strata_gpu(0)), 8 * MIB);
+            EXPECT_EQ(strata_door_release_idle(door, strata_gpu(0)), 8 * MIB);
             EXPECT_EQ(calls(door, "live"), 1);
             EXPECT_STATUS(STRATA_E_UNKNOWN_POINTER, free_by(door, second, address));
             EXPECT_OK(strata_door_free(door, STRATA_DOOR_DEVICE, kept));
@@ -172,7 +172,7 @@ TEST(doors, a_block_freed_past_the_door_counts_once) {
     EXPECT_OK(strata_free(strata_door_facade(door), block.ref));
     EXPECT_TRUE(take(door, 16 * MIB) != NULL); /* settles both, and grows */
     EXPECT_EQ(strata_door_idle(door, strata_gpu(0)), 16 * MIB);
-    EXPECT_EQ(strata_door_give_back(door, strata_gpu(0)), 16 * MIB);
+    EXPECT_EQ(strata_door_release_idle(door, strata_gpu(0)), 16 * MIB);
     EXPECT_EQ(strata_door_idle(door, strata_gpu(0)), 0);
 }
 
@@ -207,7 +207,7 @@ TEST(doors, each_of_many_pending_blocks_is_known_as_freed) {
         for (int i = round; i < BLOCKS; i += 2)
             EXPECT_STATUS(STRATA_E_INVALID, strata_door_free(door, STRATA_DOOR_DEVICE, blocks[i]));
         EXPECT_EQ(calls(door, "live"), round ? BLOCKS / 2 : BLOCKS); /* settled, pending */
-        (void)strata_door_give_back(door, strata_gpu(0));
+        (void)strata_door_release_idle(door, strata_gpu(0));
         EXPECT_EQ(calls(door, "live"), round ? 0 : BLOCKS / 2);
     }
 }
@@ -246,9 +246,9 @@ TEST(doors, idle_memory_is_what_is_cached_and_what_is_freed) {
     EXPECT_OK(strata_door_free(door, STRATA_DOOR_DEVICE, one));
     EXPECT_EQ(strata_door_idle(door, strata_gpu(0)), 15 * MIB);
     EXPECT_OK(strata_door_free(door, STRATA_DOOR_DEVICE, other));
-    EXPECT_EQ(strata_door_give_back(door, strata_gpu(0)), 16 * MIB);
+    EXPECT_EQ(strata_door_release_idle(door, strata_gpu(0)), 16 * MIB);
     EXPECT_EQ(strata_door_idle(door, strata_gpu(0)), 0);
-    EXPECT_EQ(strata_door_give_back(door, strata_gpu(0)), 0);
+    EXPECT_EQ(strata_door_release_idle(door, strata_gpu(0)), 0);
 }
 
 /* Pending frees of the device are not settled by those of the host, nor the other way round. */
@@ -257,10 +257,10 @@ TEST(doors, each_kind_of_memory_is_settled_by_itself) {
     void *host = NULL;
     EXPECT_OK(strata_door_allocate(door, strata_pinned(), MIB, &host));
     EXPECT_OK(strata_door_free(door, STRATA_DOOR_DEVICE, take(door, 8 * MIB)));
-    (void)strata_door_give_back(door, strata_pinned());
+    (void)strata_door_release_idle(door, strata_pinned());
     EXPECT_EQ(calls(door, "live"), 1);
     EXPECT_OK(strata_door_free(door, STRATA_DOOR_HOST, host));
-    EXPECT_EQ(strata_door_give_back(door, strata_gpu(0)), 8 * MIB);
+    EXPECT_EQ(strata_door_release_idle(door, strata_gpu(0)), 8 * MIB);
     EXPECT_EQ(strata_door_idle(door, strata_pinned()) >= MIB, true);
 }
 
@@ -269,9 +269,9 @@ TEST(doors, host_memory_is_used_on_no_device) {
     DOOR(door, chunky, NULL);
     void *host = NULL;
     EXPECT_OK(strata_door_allocate(door, strata_pinned(), MIB, &host));
-    for (uint32_t device = 0; device < 2; device++) EXPECT_FALSE(strata_door_used_elsewhere(door, device));
+    for (uint32_t device = 0; device < 2; device++) EXPECT_FALSE(strata_door_has_other_users(door, device));
     void *block = take(door, MIB);
-    for (uint32_t device = 0; device < 2; device++) EXPECT_EQ(strata_door_used_elsewhere(door, device), device == 1);
+    for (uint32_t device = 0; device < 2; device++) EXPECT_EQ(strata_door_has_other_users(door, device), device == 1);
     EXPECT_OK(strata_door_free(door, STRATA_DOOR_HOST, host));
     EXPECT_OK(strata_door_free(door, STRATA_DOOR_DEVICE, block));
 }
@@ -281,7 +281,7 @@ TEST(doors, a_block_that_is_not_ready_goes_back) {
     DOOR(door, chunky, NULL);
     void *address = NULL;
     EXPECT_OK(strata_door_free(door, STRATA_DOOR_DEVICE, take(door, 8 * MIB)));
-    (void)strata_door_give_back(door, strata_gpu(0));
+    (void)strata_door_release_idle(door, strata_gpu(0));
     ASSERT_OK(strata_sim_fail(device_of(door), STRATA_CALL_stream_synchronise, 1, false, STRATA_E_DEVICE));
     EXPECT_STATUS(STRATA_E_DEVICE, strata_door_allocate(door, strata_gpu(0), 8 * MIB, &address));
     EXPECT_EQ(address, NULL);
@@ -299,7 +299,7 @@ TEST(doors, host_memory_waits_for_the_devices) {
     EXPECT_TRUE(again == pinned);
     EXPECT_OK(strata_device_stream_query(device_of(door), stream));
     EXPECT_OK(strata_door_free(door, STRATA_DOOR_HOST, again));
-    EXPECT_TRUE(strata_door_give_back(door, strata_pinned()) >= 8 * MIB);
+    EXPECT_TRUE(strata_door_release_idle(door, strata_pinned()) >= 8 * MIB);
 }
 
 TEST(doors, a_simulated_device_must_be_meant) {
@@ -342,7 +342,7 @@ static void expect_put_off(bool told) {
     else strata_unordered_capture_begins();
     EXPECT_OK(strata_door_free(door, STRATA_DOOR_DEVICE, address));
     EXPECT_TRUE(take(door, 8 * MIB) != address);
-    EXPECT_EQ(strata_door_give_back(door, strata_gpu(0)), 0);
+    EXPECT_EQ(strata_door_release_idle(door, strata_gpu(0)), 0);
     if (told) EXPECT_OK(strata_device_capture_end(device_of(door), stream, &graph));
     else strata_unordered_capture_ends();
     EXPECT_TRUE(take(door, 8 * MIB) == address);
@@ -354,7 +354,7 @@ TEST(doors, an_end_without_a_beginning_is_ignored) {
     DOOR(door, chunky, NULL);
     strata_unordered_capture_ends();
     EXPECT_OK(strata_door_free(door, STRATA_DOOR_DEVICE, take(door, 8 * MIB)));
-    EXPECT_EQ(strata_door_give_back(door, strata_gpu(0)), 8 * MIB);
+    EXPECT_EQ(strata_door_release_idle(door, strata_gpu(0)), 8 * MIB);
     EXPECT_EQ(calls(door, "live"), 0);
 }
 
@@ -402,7 +402,7 @@ static void foreign_step(budget_t *b) {
     strata_status_t status = strata_device_malloc(device, STRATA_MEMORY_DEVICE, size, &b->foreign[i]);
     if (status == STRATA_OK) return;
     b->refusals++;
-    uint64_t given = strata_door_give_back(b->door, strata_gpu(0));
+    uint64_t given = strata_door_release_idle(b->door, strata_gpu(0));
     EXPECT_EQ(strata_facade_reserved(strata_door_facade(b->door), strata_gpu(0)) + given, kept);
     if (given) status = strata_device_malloc(device, STRATA_MEMORY_DEVICE, size, &b->foreign[i]);
     b->helped += status == STRATA_OK;
@@ -440,7 +440,7 @@ static void *churn(void *door) {
         if (*slot) EXPECT_OK(strata_door_free(door, STRATA_DOOR_DEVICE, *slot));
         *slot = NULL;
         if (rand_r(&seed) % 2) EXPECT_OK(strata_door_allocate(door, strata_gpu(0), 1 + (size_t)rand_r(&seed) % (4 * MIB), slot));
-        if (i % 300 == 299) (void)strata_door_give_back(door, strata_gpu(0));
+        if (i % 300 == 299) (void)strata_door_release_idle(door, strata_gpu(0));
     }
     for (int i = 0; i < 6; i++)
         if (held[i]) EXPECT_OK(strata_door_free(door, STRATA_DOOR_DEVICE, held[i]));
@@ -452,7 +452,7 @@ TEST(doors, threads_share_one) {
     pthread_t threads[4];
     for (size_t i = 0; i < 4; i++) ASSERT_EQ(pthread_create(&threads[i], NULL, churn, door), 0);
     for (size_t i = 0; i < 4; i++) pthread_join(threads[i], NULL);
-    (void)strata_door_give_back(door, strata_gpu(0));
+    (void)strata_door_release_idle(door, strata_gpu(0));
     EXPECT_EQ(calls(door, "live"), 0);
     EXPECT_EQ(strata_facade_reserved(strata_door_facade(door), strata_gpu(0)), 0);
     EXPECT_OK(strata_validate(strata_door_facade(door)));

@@ -71,7 +71,7 @@ static void close_failing(const trial_t *trial, strata_close_mode_t mode) {
     trial_expect_nothing_held(c.rig.devices[1]);
     if (!trial_may_keep(trial)) serve_again(&c);
     trial_end_devices(&c.rig);
-    trial_tell(trial);
+    trial_report(trial);
 }
 
 static void wait_and_close(const trial_t *trial) { close_failing(trial, STRATA_CLOSE_WAIT); }

@@ -75,21 +75,21 @@ static void run_twin(twin_t *twin) {
     operated_t o;
     open_operated(&o, twin);
     warm_up(&o, twin);
-    figures_take(&twin->before, &o.rig);
+    figures_snapshot(&twin->before, &o.rig);
     uint64_t calls = strata_sim_calls(o.rig.devices[0]), allocations = strata_host_allocations();
     EXPECT_OK(twin->operation->run(&o));
     twin->calls = strata_sim_calls(o.rig.devices[0]) - calls;
     twin->allocations = strata_host_allocations() - allocations;
-    figures_take(&twin->after, &o.rig);
+    figures_snapshot(&twin->after, &o.rig);
     undo(&o, twin);
-    figures_take(&twin->end, &o.rig);
+    figures_snapshot(&twin->end, &o.rig);
     close_operated(&o);
 }
 
 static void end_twin(twin_t *twin) {
-    figures_drop(&twin->before);
-    figures_drop(&twin->after);
-    figures_drop(&twin->end);
+    figures_delete(&twin->before);
+    figures_delete(&twin->after);
+    figures_delete(&twin->end);
 }
 
 /* ---- what may differ ---- */
@@ -127,10 +127,10 @@ static bool may_differ(const char *name, const void *context) {
     /* A pool of the driver keeps what it got from the device. */
     static const char *const of_pools[] = {"device memory, managed included", "used_bytes", NULL};
     static const char *const of_other_ways[] = {
-        "peak_reserved_bytes", "growths", "joins", "creations", "cache_hits", "ladders", "deferred_frees", "holds events", NULL};
+        "peak_reserved_bytes", "growths", "joins", "creations", "cache_hits", "recoveries", "deferred_frees", "holds events", NULL};
     static const char *const of_growth[] = {"peak_reserved_bytes", "growths", "creations", "handles_mapped",
                                             "handles_unmapped",    "offset",  NULL};
-    static const char *const of_ladders[] = {"ladders", "out_of_memory", "retries", "waits_for_all", "backpedals", NULL};
+    static const char *const of_ladders[] = {"recoveries", "out_of_memory", "retries", "waits_for_all", "backpedals", NULL};
     const refused_t *r = context;
     /* A block that cannot be cut is served whole. */
     if (r->cause == FULL_TABLE && ends_with(name, "peak_allocated_bytes")) return true;
@@ -144,9 +144,9 @@ static bool may_differ(const char *name, const void *context) {
 static void expect_figures(operated_t *o, const figures_t *wanted, const refused_t *r, const char *when) {
     figures_t now;
     bool failed = strata_test_has_failed();
-    figures_take(&now, &o->rig);
+    figures_snapshot(&now, &o->rig);
     figures_expect_equal(&now, wanted, may_differ, r);
-    figures_drop(&now);
+    figures_delete(&now);
     if (strata_test_has_failed() && !failed) FAIL_TEST("so far %s", when);
 }
 
@@ -182,7 +182,7 @@ typedef struct filled {
 static void fill_nodes(filled_t *filled, strata_nodes_t *nodes) {
     filled->nodes = nodes;
     filled->capacity = nodes->capacity;
-    while (nodes->unused > 0 && filled->count < COUNT(filled->kept)) filled->kept[filled->count++] = strata_nodes_take(nodes);
+    while (nodes->unused > 0 && filled->count < COUNT(filled->kept)) filled->kept[filled->count++] = strata_nodes_acquire(nodes);
     nodes->capacity = nodes->used;
 }
 
@@ -210,16 +210,16 @@ static void fill_table(operated_t *o, table_t table, filled_t *filled) {
     vmm_layer_t *vmm = vmm_of(o);
     *filled = (filled_t){.nodes = NULL};
     bool has_stack = strata_domain_serves(rig_domain(&o->rig), o->stream);
-    if (table == SLOTS_OF_THE_STREAM && has_stack) filled->slots = slots_leave(&rig_stack(&o->rig, o->stream)->slab, 0);
-    if (table == SLOTS_OF_THE_PLACE) filled->slots = slots_leave(&rig_domain(&o->rig)->first_stack->slab, 0);
+    if (table == SLOTS_OF_THE_STREAM && has_stack) filled->slots = slots_limit(&rig_stack(&o->rig, o->stream)->slab, 0);
+    if (table == SLOTS_OF_THE_PLACE) filled->slots = slots_limit(&rig_domain(&o->rig)->first_stack->slab, 0);
     if (table == PIECES_OF_VMM && vmm) fill_nodes(filled, &vmm->pieces);
     if (table == DIRECTORY) fill_directory(filled, rig_domain(&o->rig)->directory);
 }
 
 static void empty_table(filled_t *filled) {
-    if (filled->slots.slab) slots_give(&filled->slots);
+    if (filled->slots.slab) slots_restore(&filled->slots);
     if (filled->nodes) filled->nodes->capacity = filled->capacity;
-    while (filled->count > 0) strata_nodes_give(filled->nodes, filled->kept[--filled->count]);
+    while (filled->count > 0) strata_nodes_release(filled->nodes, filled->kept[--filled->count]);
     if (filled->directory) give_leaves(filled);
 }
 

@@ -42,7 +42,7 @@ static void run_failing(const trial_t *trial) {
     trial->tally->quarantined += failing_program_quarantined(&program) > 0;
     failing_program_end(&program);
     rig_close(&rig);
-    trial_tell(trial);
+    trial_report(trial);
 }
 
 /* The last k may not be met: what a process allocates once is in the first count alone. */
@@ -90,7 +90,7 @@ static void run_losing(const trial_t *trial) {
     trial->tally->runs++;
     trial->tally->injected += trial_count(trial, &rig) - first + 1;
     close_lost(&rig);
-    trial_tell(trial);
+    trial_report(trial);
 }
 
 static void lose_road(trial_t *trial) { trial_each(trial, count_of_a_run(trial), false, run_losing); }

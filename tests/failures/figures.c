@@ -80,7 +80,7 @@ static void add_device(figures_t *figures, rig_t *rig, uint32_t number) {
 
 /* ---- all of it ---- */
 
-void figures_take(figures_t *figures, rig_t *rig) {
+void figures_snapshot(figures_t *figures, rig_t *rig) {
     strata_host_live_t live = strata_host_live();
     *figures = (figures_t){.rows = malloc(ROOM * sizeof *figures->rows), .room = ROOM};
     ASSERT_TRUE(figures->rows != NULL);
@@ -97,7 +97,7 @@ void figures_take(figures_t *figures, rig_t *rig) {
     for (uint32_t i = 0; i < rig->count; i++) add_device(figures, rig, i);
 }
 
-void figures_drop(figures_t *figures) {
+void figures_delete(figures_t *figures) {
     free(figures->rows);
     *figures = (figures_t){.rows = NULL};
 }

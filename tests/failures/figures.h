@@ -16,8 +16,8 @@ typedef struct figures {
 } figures_t;
 
 /* To be dropped. Makes no device call. */
-void figures_take(figures_t *figures, rig_t *rig);
-void figures_drop(figures_t *figures);
+void figures_snapshot(figures_t *figures, rig_t *rig);
+void figures_delete(figures_t *figures);
 uint64_t figures_of(const figures_t *figures, const char *name);
 /* Fails the test with up to ten of the figures that are not equal, but for those that `passes` (NULL: none) answers true for. */
 typedef bool (*figures_pass_fn)(const char *name, const void *context);

@@ -38,7 +38,7 @@ static bool open_failing(const trial_t *trial) {
     }
     if (!strata_test_has_failed()) serve_and_close(&rig, kept);
     trial_end_devices(&rig);
-    trial_tell(trial);
+    trial_report(trial);
     return met;
 }
 

@@ -237,7 +237,7 @@ void failing_program_begin(failing_program_t *p, rig_t *rig) {
 
 void failing_program_step(failing_program_t *p) {
     uint64_t dice = below(p, 100), which = below(p, 8);
-    rig_pass(p->rig, 3000);
+    rig_advance(p->rig, 3000);
     p->from_an_orphan = false;
     for (uint32_t i = 0; i < FAILING_PLACES; i++) p->before[i] = figures_of(p, i);
     if (dice < 40) step_allocate(p);
@@ -269,7 +269,7 @@ void failing_program_end(failing_program_t *p) {
     rig_t *rig = p->rig;
     p->tolerated = STRATA_OK;
     failing_program_free_all(p);
-    rig_pass(rig, 1000 * 1000 * 1000);
+    rig_advance(rig, 1000 * 1000 * 1000);
     for (uint32_t i = 0; i < FAILING_PLACES; i++) {
         EXPECT_OK(strata_release(rig->s, place_of(i), NULL));
         strata_statistics_t f = figures_of(p, i);

@@ -198,7 +198,7 @@ static void end(storm_t *storm) {
     for (int i = 0; i < EXCHANGE; i++)
         if (storm->exchange[i].block.ref) EXPECT_OK(strata_free(rig->s, storm->exchange[i].block.ref));
     pthread_mutex_destroy(&storm->exchange_lock);
-    rig_pass(rig, 1000 * 1000 * 1000);
+    rig_advance(rig, 1000 * 1000 * 1000);
     for (uint32_t i = 0; i <= DEVICES; i++) {
         strata_place_t place = i < DEVICES ? strata_gpu(i) : strata_pinned();
         strata_statistics_t f = {.struct_size = sizeof f};

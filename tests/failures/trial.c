@@ -51,7 +51,7 @@ void trial_end_devices(rig_t *rig) {
     strata_sim_drop(rig->world);
 }
 
-void trial_tell(const trial_t *trial) {
+void trial_report(const trial_t *trial) {
     if (!strata_test_has_failed()) return;
     FAIL_TEST("%s: %s at k = %llu, %s\n%s", trial->subject->name,
               trial->cause == TRIAL_HOST_MEMORY ? "no host memory" : strata_status_name(trial->fault), (unsigned long long)trial->k,
@@ -68,7 +68,7 @@ uint64_t trial_first(const trial_t *trial, uint64_t stride) { return 1 + trial->
 
 void trial_each(trial_t *trial, uint64_t count, bool onward, trial_fn once) {
     uint64_t stride = trial_stride(count);
-    trial_tell(trial);
+    trial_report(trial);
     for (uint64_t k = trial_first(trial, stride); k <= count && !strata_test_has_failed(); k += stride) {
         trial->k = k;
         for (int from_then_on = 0; from_then_on < 1 + onward && !strata_test_has_failed(); from_then_on++) {

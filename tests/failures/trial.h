@@ -45,7 +45,7 @@ void trial_expect_nothing_held(strata_device_t *device);
 /* The devices of a rig whose facade is closed, whatever they kept. */
 void trial_end_devices(rig_t *rig);
 /* Names the trial after what has failed the test. */
-void trial_tell(const trial_t *trial);
+void trial_report(const trial_t *trial);
 
 /* Every how many-th of `count` is tried, and the first: each subject begins elsewhere, so that the subjects together try them
  * all sooner. */

@@ -84,6 +84,6 @@ void fuzz_calls(const uint8_t *bytes, size_t count) {
     static calls_t calls;
     calls = (calls_t){.at = bytes, .end = bytes + count};
     begin(&calls);
-    for (uint32_t i = 0; i < CALLS_MOST && calls.at < calls.end; i++) calls_one(&calls);
+    for (uint32_t i = 0; i < CALLS_MAX && calls.at < calls.end; i++) calls_one(&calls);
     end(&calls);
 }

@@ -5,7 +5,7 @@
 #include "facade/registry/facade.h"
 #include "tests/fuzz/fuzz.h"
 
-enum { CALLS_DEVICES = 2, CALLS_STREAMS = 3, CALLS_BLOCKS = 48, CALLS_DEAD = 8, CALLS_MOST = 1000 };
+enum { CALLS_DEVICES = 2, CALLS_STREAMS = 3, CALLS_BLOCKS = 48, CALLS_DEAD = 8, CALLS_MAX = 1000 };
 
 typedef struct calls_block {
     strata_block_t block;

@@ -7,7 +7,7 @@
 #include "tests/harness/owned.h"
 
 void fuzz_devices(const uint8_t *bytes, size_t count) {
-    char *text CLOSED_BY(text_gone) = fuzz_text(bytes, count);
+    char *text CLOSED_BY(text_cleanup) = fuzz_text(bytes, count);
     strata_strategy_t *strategy = NULL;
     strata_status_t status = strata_config_load(&(strata_config_request_t){.preset = "system", .devices = text}, &strategy);
     bool named = status == STRATA_OK;

@@ -6,7 +6,7 @@
 #include "planning/file/table.h"
 #include "tests/fuzz/fuzz.h"
 
-enum { BUFFERS_MOST = 200 };
+enum { BUFFERS_MAX = 200 };
 
 static const char *const planners[] = {
 #define PLANNER_NAME(name, what) #name,
@@ -41,9 +41,9 @@ static void write_and_read(const strata_plan_table_t *table, const uint64_t *off
 }
 
 static void plan(const strata_plan_table_t *table, const char *planner) {
-    uint64_t offsets[BUFFERS_MOST], peak = 0;
+    uint64_t offsets[BUFFERS_MAX], peak = 0;
     strata_plan_options_t options = {
-        .struct_size = sizeof options, .planner = planner, .time_ns = 200000, .mended = table->count % 2};
+        .struct_size = sizeof options, .planner = planner, .time_ns = 200000, .close_gaps = table->count % 2};
     strata_plan_result_t result = {.struct_size = sizeof result};
     strata_plan_dependencies_t passes = {.struct_size = sizeof passes};
     strata_status_t status = strata_plan_make(&options, table->buffers, table->count, offsets, &result);
@@ -62,13 +62,13 @@ void fuzz_plan(const uint8_t *bytes, size_t count) {
     strata_plan_table_t table;
     bool is = false;
     const char *path = fuzz_file(bytes, count);
-    strata_status_t status = strata_plan_table_is_one(path, &is);
+    strata_status_t status = strata_plan_table_detect(path, &is);
     if (status != STRATA_OK) expect_refused(status);
     status = strata_plan_table_read(path, &table);
     if (status != STRATA_OK) {
         expect_refused(status);
         return;
     }
-    for (size_t i = 0; i < sizeof planners / sizeof *planners && table.count <= BUFFERS_MOST; i++) plan(&table, planners[i]);
+    for (size_t i = 0; i < sizeof planners / sizeof *planners && table.count <= BUFFERS_MAX; i++) plan(&table, planners[i]);
     strata_plan_table_delete(&table);
 }

@@ -22,7 +22,7 @@ static void write_and_read(const strata_sim_profile_t *profile, strata_sim_profi
 }
 
 void fuzz_profiles(const uint8_t *bytes, size_t count) {
-    char *text CLOSED_BY(text_gone) = fuzz_text(bytes, count);
+    char *text CLOSED_BY(text_cleanup) = fuzz_text(bytes, count);
     strata_sim_profile_t profile = {.name = ""}, again, third;
     strata_status_t status = strata_profile_read("p.yaml", "p", text, strlen(text), &profile);
     if (status != STRATA_OK) {

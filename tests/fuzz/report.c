@@ -25,14 +25,14 @@ static const char *member(void *context, strata_json_slice_t name, strata_json_s
 }
 
 void fuzz_report(const uint8_t *bytes, size_t count) {
-    char *text CLOSED_BY(text_gone) = fuzz_text(bytes, count);
+    char *text CLOSED_BY(text_cleanup) = fuzz_text(bytes, count);
     strata_json_scan_t scan = {.begin = text};
     bounds_t bounds = {.begin = text, .end = text + strlen(text)};
     const char *end = strata_json_value(&scan, text, member, &bounds);
     if (end) {
         FUZZ_EXPECT(end > text && end <= bounds.end);
     } else {
-        FUZZ_EXPECT(scan.wrong && scan.at >= text && scan.at <= bounds.end);
+        FUZZ_EXPECT(scan.error && scan.at >= text && scan.at <= bounds.end);
         FUZZ_EXPECT(strata_json_line(&scan) >= 1);
     }
 }

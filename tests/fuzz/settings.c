@@ -24,7 +24,7 @@ static size_t cut(char *text, const char **lines, size_t most) {
 
 /* Whatever the values say. */
 static void expect_nothing_that_a_terminal_obeys(const strata_strategy_t *strategy) {
-    char *text CLOSED_BY(text_gone) = NULL;
+    char *text CLOSED_BY(text_cleanup) = NULL;
     size_t length = 0;
     FILE *out = open_memstream(&text, &length);
     if (!out) abort();
@@ -49,7 +49,7 @@ static void expect_loaded_or_refused(const strata_config_request_t *request) {
 }
 
 void fuzz_settings(const uint8_t *bytes, size_t count) {
-    char *text CLOSED_BY(text_gone) = fuzz_text(bytes, count);
+    char *text CLOSED_BY(text_cleanup) = fuzz_text(bytes, count);
     const char *lines[SETTINGS];
     size_t used = cut(text, lines, SETTINGS);
     bool known = strata_preset_text(lines[0]) != NULL;
@@ -58,7 +58,7 @@ void fuzz_settings(const uint8_t *bytes, size_t count) {
 }
 
 void fuzz_environment(const uint8_t *bytes, size_t count) {
-    char *text CLOSED_BY(text_gone) = fuzz_text(bytes, count);
+    char *text CLOSED_BY(text_cleanup) = fuzz_text(bytes, count);
     const char *lines[2] = {"", ""};
     cut(text, lines, 2);
     setenv("STRATA_STRATEGY", lines[0], 1);

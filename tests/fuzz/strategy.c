@@ -122,7 +122,7 @@ static void load_in_need(const strata_config_request_t *request, uint64_t k) {
 void fuzz_strategy(const uint8_t *bytes, size_t count) {
     const char *path = fuzz_file(bytes, count);
     strata_config_request_t request = {.file = path};
-    strata_strategy_t *strategy CLOSED_BY(strategy_gone) = NULL;
+    strata_strategy_t *strategy CLOSED_BY(strategy_cleanup) = NULL;
     uint64_t before = strata_host_allocations();
     strata_status_t status = strata_config_load(&request, &strategy);
     uint64_t allocations = strata_host_allocations() - before;

@@ -194,7 +194,7 @@ TEST_EACH(graph_asked, a_block_whose_borrow_was_marked_before_the_capture_serves
     give(&c, &block);
     for (int passed = 0; passed < 2; passed++) {
         EXPECT_EQ(rig_figures(&c.rig).deferred_bytes, SIZE);
-        if (passed) rig_pass(&c.rig, 2 * 1000 * 1000);
+        if (passed) rig_advance(&c.rig, 2 * 1000 * 1000);
         next = rig_allocate(&c.rig, owner, SIZE);
         EXPECT_EQ(next.ptr == block.ptr, passed);
         give(&c, &next);

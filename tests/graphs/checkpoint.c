@@ -344,7 +344,7 @@ TEST(graph_checkpoint, a_cache_that_does_not_serve_what_it_shows_is_told_of) {
     strata_checkpoint_t then = NULL;
     refusing = *strata_layer_find("auto_growth");
     refusing.name = "refusing";
-    refusing.take_at = refuse_at;
+    refusing.hit_at = refuse_at;
     ASSERT_OK(strata_register_layer(&refusing));
     captured_open(&c, "stack: [refusing, system]");
     captured_begin(&c);

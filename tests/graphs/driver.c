@@ -332,7 +332,7 @@ TEST(graph_driver, a_free_that_comes_due_inside_a_capture_is_put_off) {
     rig_work(&c.rig, c.other, 5 * 1000 * 1000, block.ref);
     give(&c, &block);
     captured_begin(&c);
-    rig_pass(&c.rig, 10 * 1000 * 1000);
+    rig_advance(&c.rig, 10 * 1000 * 1000);
     (void)strata_domain_poll(rig_domain(&c.rig), &pending);
     EXPECT_EQ(kept(&c), BYTES);
     EXPECT_EQ(calls(&c, STRATA_CALL_free_async), 0);

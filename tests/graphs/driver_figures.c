@@ -146,9 +146,9 @@ TEST(graph_driver_figures, what_the_device_takes_of_a_graph_counts_as_given_once
     ASSERT_OK(strata_device_pool_default(c.rig.devices[0], &pool));
     ASSERT_OK(strata_device_pool_get(c.rig.devices[0], pool, STRATA_POOL_RESERVED_CURRENT, &pooled));
     EXPECT_GE(pooled, 2 * BYTES);
-    uint64_t given = atomic_load(&rig_domain(&c.rig)->given_bytes);
+    uint64_t given = atomic_load(&rig_domain(&c.rig)->returned_bytes);
     captured_destroy(&c);
-    EXPECT_EQ(atomic_load(&rig_domain(&c.rig)->given_bytes) - given, BYTES + pooled);
+    EXPECT_EQ(atomic_load(&rig_domain(&c.rig)->returned_bytes) - given, BYTES + pooled);
     expect_bytes(&c, 0, 0);
     captured_close(&c);
 }

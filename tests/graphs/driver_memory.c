@@ -11,10 +11,10 @@ TEST(graph_driver_memory, who_is_served_last_has_the_address) {
     uint32_t first = strata_driver_memory_new(domain, 7), second = strata_driver_memory_new(domain, 8);
     EXPECT_TRUE(strata_driver_memory_is_of(domain, first, 7));
     EXPECT_FALSE(strata_driver_memory_is_of(domain, first, 8));
-    strata_driver_memory_lies(domain, first, 4096);
+    strata_driver_memory_set_address(domain, first, 4096);
     strata_driver_memory_served(domain, 8192);
     EXPECT_FALSE(strata_driver_memory_is_freed(domain, first));
-    strata_driver_memory_lies(domain, second, 4096);
+    strata_driver_memory_set_address(domain, second, 4096);
     EXPECT_TRUE(strata_driver_memory_is_freed(domain, first));
     EXPECT_FALSE(strata_driver_memory_is_freed(domain, second));
     EXPECT_OK(strata_domain_claim(domain, NULL, 512));
@@ -36,14 +36,14 @@ TEST(graph_driver_memory, an_entry_that_serves_again_knows_nothing_of_its_first_
     strata_domain_t *domain = rig_domain(&rig);
     uint32_t first = strata_driver_memory_new(domain, 7);
     for (int gone = 0; gone < 2; gone++) {
-        strata_driver_memory_lies(domain, first, 4096);
+        strata_driver_memory_set_address(domain, first, 4096);
         if (gone) strata_driver_memory_served(domain, 4096);
         EXPECT_EQ(strata_driver_memory_is_freed(domain, first), gone);
         strata_driver_memory_delete(domain, first);
         ASSERT_EQ(strata_driver_memory_new(domain, 8), first);
         EXPECT_TRUE(strata_driver_memory_is_of(domain, first, 8));
         EXPECT_FALSE(strata_driver_memory_is_freed(domain, first));
-        strata_driver_memory_lies(domain, first, 4096ull * 3);
+        strata_driver_memory_set_address(domain, first, 4096ull * 3);
         strata_driver_memory_served(domain, 4096);
         EXPECT_FALSE(strata_driver_memory_is_freed(domain, first));
         strata_driver_memory_served(domain, 4096ull * 3);
@@ -64,14 +64,14 @@ static void end_one_of_two(int ended, bool deleted) {
     strata_domain_t *domain = rig_domain(&rig);
     for (int i = 0; i < 2; i++) {
         entries[i] = strata_driver_memory_new(domain, 7);
-        strata_driver_memory_lies(domain, entries[i], addresses[i]);
+        strata_driver_memory_set_address(domain, entries[i], addresses[i]);
     }
     EXPECT_FALSE(strata_driver_memory_is_freed(domain, entries[0]));
     if (deleted) strata_driver_memory_delete(domain, entries[ended]);
     else strata_driver_memory_served(domain, addresses[ended]);
     if (deleted) EXPECT_EQ(strata_driver_memory_new(domain, 8), entries[ended]);
     else EXPECT_TRUE(strata_driver_memory_is_freed(domain, entries[ended]));
-    strata_driver_memory_lies(domain, entries[ended], 8192);
+    strata_driver_memory_set_address(domain, entries[ended], 8192);
     EXPECT_FALSE(strata_driver_memory_is_freed(domain, entries[!ended]));
     strata_driver_memory_served(domain, addresses[!ended]);
     EXPECT_TRUE(strata_driver_memory_is_freed(domain, entries[!ended]));
@@ -92,7 +92,7 @@ TEST(graph_driver_memory, many_of_one_capture_are_told_apart) {
     strata_domain_t *domain = rig_domain(&rig);
     for (uint32_t i = 1; i <= MANY; i++) {
         ASSERT_EQ(strata_driver_memory_new(domain, 1), i);
-        strata_driver_memory_lies(domain, i, i * 512ull);
+        strata_driver_memory_set_address(domain, i, i * 512ull);
     }
     for (uint32_t i = 2; i <= MANY; i += 2) strata_driver_memory_served(domain, i * 512ull);
     for (uint32_t i = 1; i <= MANY; i++) EXPECT_EQ(strata_driver_memory_is_freed(domain, i), i % 2 == 0);

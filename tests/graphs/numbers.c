@@ -159,7 +159,7 @@ TEST(graph_numbers, what_ended_pools_counted_stays_counted_once) {
         strata_statistics_t figures = rig_figures(&c.rig);
         EXPECT_EQ(figures.allocations, 2 * i);
         EXPECT_EQ(figures.frees, 2 * i);
-        EXPECT_EQ(figures.ladders, i);
+        EXPECT_EQ(figures.recoveries, i);
         EXPECT_EQ(figures.out_of_memory, i);
     }
     captured_close(&c);

@@ -69,9 +69,9 @@ TEST(graph_pools, the_end_of_one_looks_at_the_stacks_of_no_other) {
     captured_open(&c, "strata");
     for (int i = 0; i < POOLS; i++) pools[i] = served_pool(&c);
     for (int i = 0; i < POOLS; i++) {
-        uint64_t before = rig_domain(&c.rig)->looked;
+        uint64_t before = rig_domain(&c.rig)->examined;
         EXPECT_OK(strata_graph_pool_remove(c.rig.s, c.rig.gpu, pools[i]));
-        EXPECT_LE(rig_domain(&c.rig)->looked - before, LOOKS);
+        EXPECT_LE(rig_domain(&c.rig)->examined - before, LOOKS);
     }
     captured_close(&c);
 }

@@ -10,18 +10,18 @@ typedef struct slots {
     uint32_t capacity, kept[64], count;
 } slots_t;
 
-static inline slots_t slots_leave(strata_slab_t *slab, uint32_t room) {
+static inline slots_t slots_limit(strata_slab_t *slab, uint32_t room) {
     slots_t slots = {.slab = slab, .capacity = slab->capacity};
     while (slab->unused > room && slots.count < sizeof slots.kept / sizeof *slots.kept)
-        slots.kept[slots.count++] = strata_slab_take(slab);
+        slots.kept[slots.count++] = strata_slab_acquire(slab);
     EXPECT_LE(slab->unused, room);
     slab->capacity = slab->used + (room - slab->unused);
     return slots;
 }
 
-static inline void slots_give(slots_t *slots) {
+static inline void slots_restore(slots_t *slots) {
     slots->slab->capacity = slots->capacity;
-    while (slots->count > 0) strata_slab_give(slots->slab, slots->kept[--slots->count]);
+    while (slots->count > 0) strata_slab_release(slots->slab, slots->kept[--slots->count]);
 }
 
 #endif

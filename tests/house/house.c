@@ -111,7 +111,7 @@ typedef struct walk {
 static void walk_file(walk_t *walk, const char *path) {
     bool wanted = false;
     for (const char *const *ending = walk->endings; ending && *ending; ending++) wanted = wanted || ends_with(path, *ending);
-    char *text CLOSED_BY(text_gone) = wanted ? tree_read(path) : NULL;
+    char *text CLOSED_BY(text_cleanup) = wanted ? tree_read(path) : NULL;
     if (!text) return;
     walk->seen++;
     walk->rule(path, text, walk->report);

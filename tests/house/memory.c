@@ -44,7 +44,7 @@ TEST(house, exceptions_of_host_memory_are_needed) {
     for (size_t i = 0; may_take[i]; i++) {
         if (ends_with(may_take[i], "/")) continue;
         report = (report_t){.count = 0};
-        char *text CLOSED_BY(text_gone) = tree_read(may_take[i]);
+        char *text CLOSED_BY(text_cleanup) = tree_read(may_take[i]);
         if (text) report_calls(may_take[i], text, calls, (const char *[]){NULL}, &report);
         if (report.count == 0) FAIL_TEST("%s takes no host memory by itself", may_take[i]);
     }

@@ -75,7 +75,8 @@ TEST(house, mutants_rule_can_fail) {
 /* Whether a row fits the tree is for the campaign to say: who changes a function need not write its mutations anew at once. */
 TEST(house, mutants_are_written_as_rows_are) {
     if (system("command -v python3 >/dev/null 2>&1") != 0) TEST_SKIP("there is no python3");
-    char *told CLOSED_BY(text_gone) = command_output("'" STRATA_SOURCE_DIR "/scripts/mutants' --form 2>&1; echo \"ended with $?\"");
+    char *told CLOSED_BY(text_cleanup) = command_output("'" STRATA_SOURCE_DIR
+                                                        "/scripts/mutants' --form 2>&1; echo \"ended with $?\"");
     ASSERT_TRUE(told);
     EXPECT_STREQ(told, "ended with 0\n");
 }

@@ -61,7 +61,7 @@ TEST_EACH(prose, finds, planted_t, planted) {
         char text[600], wanted[64];
         snprintf(text, sizeof text, forms[i][1], row->sentence);
         snprintf(wanted, sizeof wanted, ": %s: ", row->rule);
-        char *output CLOSED_BY(text_gone) = checked(write_text(forms[i][0], text));
+        char *output CLOSED_BY(text_cleanup) = checked(write_text(forms[i][0], text));
         ASSERT_NE(output, NULL);
         EXPECT_CONTAINS(output, wanted);
         EXPECT_CONTAINS(output, "scripts/prose: 1 hit");
@@ -69,7 +69,7 @@ TEST_EACH(prose, finds, planted_t, planted) {
 }
 
 TEST(prose, accepts_plain_sentences_and_quoted_code) {
-    char *output CLOSED_BY(text_gone) = checked(
+    char *output CLOSED_BY(text_cleanup) = checked(
         write_text("x.c", "/* Returns the block, or NULL if there is none. `nobody` is code. */\nconst char *a = \"nobody\";\n"));
     EXPECT_STREQ(output, "");
 }

@@ -37,7 +37,7 @@ static void quick_of_the_table(char *names, size_t capacity) {
 
 TEST(house, quick_calls_are_those_of_the_contract) {
     char said[200], marked[2000];
-    char *page CLOSED_BY(text_gone) = tree_read("docs/contracts.md");
+    char *page CLOSED_BY(text_cleanup) = tree_read("docs/contracts.md");
     ASSERT_TRUE(page);
     named_by(page, said, sizeof said);
     quick_of_the_table(marked, sizeof marked);

@@ -163,7 +163,7 @@ size_t values_of(const function_t *function, const parameter_t *parameter, uint6
     bool two = strcmp(parameter->type, "strata_allocator_t") == 0;
     if (two) memcpy(words, &allocator, sizeof allocator);
     if (two) return 2;
-    if (strcmp(parameter->type, "strata_opened_t") == 0) return words[0] = words[1] = 0, 2;
+    if (strcmp(parameter->type, "strata_unlocked_t") == 0) return words[0] = words[1] = 0, 2;
     if (strcmp(parameter->type, "strata_place_t") == 0) return words[0] = place, 1;
     if (ends_with(parameter->type, "_fn") && strcmp(parameter->type, "strata_graph_filter_fn") != 0)
         return words[0] = (uint64_t)(uintptr_t)nothing, 1;

@@ -90,7 +90,7 @@ static void join(arena_t *arena, uint32_t low, uint32_t high) {
     record->size += gone->size;
     record->next = gone->next;
     if (gone->next) arena->slab.records[gone->next].prev = low;
-    strata_slab_give(&arena->slab, high);
+    strata_slab_release(&arena->slab, high);
 }
 
 static void drop(arena_t *arena, uint32_t i) {

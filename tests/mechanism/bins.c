@@ -217,7 +217,7 @@ static void step_once(world_t *world, model_t *model, uint64_t *seed, uint64_t s
         strata_bins_remove(&world->bins, &world->slab, slot);
         world->bytes -= world->slab.records[slot].size;
         model_remove(model, at);
-        strata_slab_give(&world->slab, slot);
+        strata_slab_release(&world->slab, slot);
     } else if (model->count) {
         resize_one(world, model, (uint32_t)random_below(seed, model->count), random_size(seed, spread));
     }

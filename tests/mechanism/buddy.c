@@ -30,14 +30,14 @@ static uint32_t serve(fixture_t *f, uint64_t size) {
     uint64_t rounded;
     EXPECT_TRUE(strata_buddy_round(&f->buddy, size, &rounded));
     uint32_t slot = strata_buddy_find(&f->buddy, &f->slab, rounded);
-    if (slot == 0 || !strata_buddy_take(&f->buddy, &f->slab, slot, rounded)) return 0;
+    if (slot == 0 || !strata_buddy_allocate(&f->buddy, &f->slab, slot, rounded)) return 0;
     strata_slab_record(&f->slab, slot)->state = STRATA_RECORD_LIVE;
     return slot;
 }
 
 static void give_of(fixture_t *f, uint32_t slot, uint64_t count, uint32_t stream) {
     strata_mark(strata_slab_record(&f->slab, slot), count, stream);
-    uint32_t merged = strata_buddy_give(&f->buddy, &f->slab, slot, f->waited);
+    uint32_t merged = strata_buddy_free(&f->buddy, &f->slab, slot, f->waited);
     if (merged && strata_slab_record(&f->slab, merged)->prev == 0) f->first = merged;
 }
 
@@ -111,7 +111,7 @@ TEST(buddy, blocks_merge_with_both_neighbours) {
     EXPECT_EQ(strata_slab_record(&f.slab, f.first)->size, SIZE);
     EXPECT_OK(validate(&f, SIZE));
     strata_buddy_remove(&f.buddy, &f.slab, f.first);
-    strata_slab_give(&f.slab, f.first);
+    strata_slab_release(&f.slab, f.first);
     EXPECT_EQ(f.buddy.idle.bytes, 0);
     EXPECT_EQ(f.slab.unused + 1, f.slab.used);
     strata_slab_destroy(&f.slab);
@@ -162,7 +162,7 @@ TEST(buddy, a_full_slab_changes_nothing) {
     /* A used-up slot, and no other: the block stays out of use. */
     EXPECT_NE(serve(&f, SIZE - UNIT - HEADER), 0);
     f.slab.records[a].generation = STRATA_GENERATION_LAST;
-    EXPECT_EQ(strata_buddy_give(&f.buddy, &f.slab, a, 0), 0);
+    EXPECT_EQ(strata_buddy_free(&f.buddy, &f.slab, a, 0), 0);
     EXPECT_EQ(f.slab.records[a].state, STRATA_RECORD_DEFERRED);
     EXPECT_EQ(f.slab.records[a].size, UNIT);
     EXPECT_EQ(f.buddy.idle.count, 0);

@@ -59,7 +59,7 @@ TEST(growing, grows_what_wanted_to) {
     strata_growing_mark(&range, false);
     strata_growing_mark(&range, false);
     EXPECT_EQ(strata_growing_usable(&range), before);
-    strata_growing_serve();
+    strata_growing_grow_if_marked();
     EXPECT_GT(strata_growing_usable(&range), before);
     EXPECT_EQ(atomic_load(&strata_growing_marked), NULL);
     strata_growing_release(&range);

@@ -25,8 +25,8 @@ static bool open_table(table_t *table) {
 static entry_t *at(table_t *table, uint32_t node) { return strata_node(&table->nodes, node); }
 
 static uint32_t put(table_t *table, uint64_t key, uint32_t hash) {
-    strata_growing_serve();
-    uint32_t node = strata_nodes_take(&table->nodes);
+    strata_growing_grow_if_marked();
+    uint32_t node = strata_nodes_acquire(&table->nodes);
     at(table, node)->key = key;
     at(table, node)->in = 1;
     strata_index_add(&table->index, node, hash);
@@ -36,7 +36,7 @@ static uint32_t put(table_t *table, uint64_t key, uint32_t hash) {
 static void drop(table_t *table, uint32_t node) {
     strata_index_remove(&table->index, node);
     at(table, node)->in = 0;
-    strata_nodes_give(&table->nodes, node);
+    strata_nodes_release(&table->nodes, node);
 }
 
 static uint32_t find(table_t *table, uint64_t key, uint32_t hash) {
@@ -84,11 +84,11 @@ TEST(index, a_look_up_passes_few_of_many) {
     uint32_t nodes[NODES];
     ASSERT_TRUE(open_table(&table));
     for (uint32_t i = 0; i < NODES; i++) nodes[i] = put(&table, i, strata_index_hash(4096ull * i, 0));
-    EXPECT_EQ(table.index.looked, 0);
+    EXPECT_EQ(table.index.examined, 0);
     for (uint32_t i = 0; i < NODES; i++) EXPECT_EQ(find(&table, i, strata_index_hash(4096ull * i, 0)), nodes[i]);
-    EXPECT_LE(table.index.looked, 3 * NODES);
+    EXPECT_LE(table.index.examined, 3 * NODES);
     for (uint32_t i = 0; i < NODES; i++) drop(&table, nodes[i]);
-    EXPECT_LE(table.index.looked, 5 * NODES);
+    EXPECT_LE(table.index.examined, 5 * NODES);
     EXPECT_EQ(table.index.count, 0);
     EXPECT_OK(strata_index_validate(&table.index));
     strata_nodes_destroy(&table.nodes);

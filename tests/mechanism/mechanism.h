@@ -17,8 +17,8 @@ static inline uint64_t random_below(uint64_t *state, uint64_t bound) { return (r
 
 /* A free block of the slab; 0: the slab is full. */
 static inline uint32_t make_free(strata_slab_t *slab, uint64_t ptr, uint64_t size) {
-    strata_growing_serve();
-    uint32_t slot = strata_slab_take(slab);
+    strata_growing_grow_if_marked();
+    uint32_t slot = strata_slab_acquire(slab);
     if (slot == 0) return 0;
     strata_record_t *record = strata_slab_record(slab, slot);
     record->state = STRATA_RECORD_FREE;

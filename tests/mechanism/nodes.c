@@ -8,15 +8,15 @@
 TEST(nodes, are_reused_last_in_first_out) {
     strata_nodes_t nodes;
     ASSERT_OK(strata_nodes_init(&nodes, 24, 3));
-    uint32_t a = strata_nodes_take(&nodes), b = strata_nodes_take(&nodes), c = strata_nodes_take(&nodes);
+    uint32_t a = strata_nodes_acquire(&nodes), b = strata_nodes_acquire(&nodes), c = strata_nodes_acquire(&nodes);
     EXPECT_TRUE(a && b && c && a != b && b != c && a != c);
-    EXPECT_EQ(strata_nodes_take(&nodes), 0);
+    EXPECT_EQ(strata_nodes_acquire(&nodes), 0);
     EXPECT_EQ((unsigned char *)strata_node(&nodes, b) - (unsigned char *)strata_node(&nodes, a), 24);
-    strata_nodes_give(&nodes, a);
-    strata_nodes_give(&nodes, c);
-    EXPECT_EQ(strata_nodes_take(&nodes), c);
-    EXPECT_EQ(strata_nodes_take(&nodes), a);
-    EXPECT_EQ(strata_nodes_take(&nodes), 0);
+    strata_nodes_release(&nodes, a);
+    strata_nodes_release(&nodes, c);
+    EXPECT_EQ(strata_nodes_acquire(&nodes), c);
+    EXPECT_EQ(strata_nodes_acquire(&nodes), a);
+    EXPECT_EQ(strata_nodes_acquire(&nodes), 0);
     strata_nodes_destroy(&nodes);
 }
 
@@ -44,8 +44,8 @@ TEST(nodes, refuse_sizes_that_cannot_be) {
 TEST(nodes, validate_finds_planted_faults) {
     strata_nodes_t nodes;
     ASSERT_OK(strata_nodes_init(&nodes, 16, 100));
-    for (int i = 0; i < 10; i++) strata_nodes_take(&nodes);
-    for (uint32_t node = 2; node <= 8; node += 2) strata_nodes_give(&nodes, node);
+    for (int i = 0; i < 10; i++) strata_nodes_acquire(&nodes);
+    for (uint32_t node = 2; node <= 8; node += 2) strata_nodes_release(&nodes, node);
     uint32_t *end = strata_node(&nodes, 2), *middle = strata_node(&nodes, 6);
     EXPECT_CAUGHT(strata_nodes_validate(&nodes), nodes.unused, 3);
     EXPECT_CAUGHT(strata_nodes_validate(&nodes), nodes.unused, 5);
@@ -71,7 +71,7 @@ TEST(nodes, random_takes_and_gives) {
     ASSERT_OK(strata_nodes_init(&nodes, 40, NODES));
     for (int step = 0; step < 20000; step++) {
         if (random_below(&seed, 100) < 51) {
-            uint32_t node = strata_nodes_take(&nodes);
+            uint32_t node = strata_nodes_acquire(&nodes);
             EXPECT_EQ(node == 0, count == NODES);
             if (node == 0) continue;
             memset(strata_node(&nodes, node), (int)(node & 0xff), 40);
@@ -81,7 +81,7 @@ TEST(nodes, random_takes_and_gives) {
             const unsigned char *bytes = strata_node(&nodes, node);
             for (int b = 0; b < 40; b++) EXPECT_EQ(bytes[b], node & 0xff);
             held[i] = held[--count];
-            strata_nodes_give(&nodes, node);
+            strata_nodes_release(&nodes, node);
         }
         if (step % 64 == 0) ASSERT_OK(strata_nodes_validate(&nodes));
     }

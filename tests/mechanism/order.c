@@ -21,8 +21,8 @@ static bool open_table(table_t *table) {
 }
 
 static uint32_t put(table_t *table, strata_order_key_t key) {
-    strata_growing_serve();
-    uint32_t node = strata_nodes_take(&table->nodes);
+    strata_growing_grow_if_marked();
+    uint32_t node = strata_nodes_acquire(&table->nodes);
     strata_order_add(&table->order, node, &key);
     return node;
 }
@@ -31,7 +31,7 @@ static uint32_t find(table_t *table, strata_order_key_t key) { return strata_ord
 
 static void drop(table_t *table, uint32_t node) {
     strata_order_remove(&table->order, node);
-    strata_nodes_give(&table->nodes, node);
+    strata_nodes_release(&table->nodes, node);
 }
 
 TEST(order, the_first_word_that_differs_decides) {
@@ -101,15 +101,15 @@ TEST(order, coming_in_and_going_out_passes_few_of_many) {
         uint32_t nodes[NODES];
         ASSERT_TRUE(open_table(&table));
         for (uint64_t i = 0; i < NODES; i++) nodes[i] = put(&table, (strata_order_key_t){.second = i * factors[turn] % NODES});
-        EXPECT_LE(table.order.looked, LOOKS * NODES);
+        EXPECT_LE(table.order.examined, LOOKS * NODES);
         ASSERT_OK(strata_order_validate(&table.order));
-        table.order.looked = 0;
+        table.order.examined = 0;
         for (uint64_t i = 0; i < NODES; i++)
             EXPECT_EQ(find(&table, (strata_order_key_t){.second = i * factors[turn] % NODES}), nodes[i]);
-        EXPECT_LE(table.order.looked, LOOKS * NODES);
-        table.order.looked = 0;
+        EXPECT_LE(table.order.examined, LOOKS * NODES);
+        table.order.examined = 0;
         for (uint64_t i = 0; i < NODES; i++) drop(&table, nodes[i]);
-        EXPECT_LE(table.order.looked, LOOKS * NODES);
+        EXPECT_LE(table.order.examined, LOOKS * NODES);
         EXPECT_EQ(table.order.count, 0);
         EXPECT_OK(strata_order_validate(&table.order));
         strata_nodes_destroy(&table.nodes);

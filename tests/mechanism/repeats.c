@@ -25,13 +25,13 @@ static void end(fixture_t *f) {
 }
 
 static void note(fixture_t *f, uint32_t user, uint64_t size, uint64_t ptr) {
-    uint32_t slot = strata_slab_take(&f->slab);
+    uint32_t slot = strata_slab_acquire(&f->slab);
     strata_record_t *block = strata_slab_record(&f->slab, slot);
     block->ptr = ptr;
     block->size = size + 1;
     block->state = STRATA_RECORD_LIVE;
     strata_repeats_note(&f->repeats, &f->slab, user, size, block);
-    strata_slab_give(&f->slab, slot);
+    strata_slab_release(&f->slab, slot);
 }
 
 /* 0: nothing is known. */

@@ -10,13 +10,13 @@
 
 static void give_raised(strata_slab_t *slab, uint32_t slot) {
     strata_slab_record(slab, slot)->generation++;
-    strata_slab_give(slab, slot);
+    strata_slab_release(slab, slot);
 }
 
 TEST(slab, gives_slots_last_in_first_out) {
     strata_slab_t slab;
     ASSERT_OK(strata_slab_init(&slab, 7, 5, 100));
-    uint32_t a = strata_slab_take(&slab), b = strata_slab_take(&slab);
+    uint32_t a = strata_slab_acquire(&slab), b = strata_slab_acquire(&slab);
     EXPECT_EQ(a, 1);
     EXPECT_EQ(b, 2);
     EXPECT_EQ(slab.records[a].generation, 5);
@@ -25,8 +25,8 @@ TEST(slab, gives_slots_last_in_first_out) {
     EXPECT_EQ(strata_slab_slot(&slab, &slab.records[b]), b);
     give_raised(&slab, a);
     give_raised(&slab, b);
-    EXPECT_EQ(strata_slab_take(&slab), b);
-    EXPECT_EQ(strata_slab_take(&slab), a);
+    EXPECT_EQ(strata_slab_acquire(&slab), b);
+    EXPECT_EQ(strata_slab_acquire(&slab), a);
     EXPECT_EQ(slab.records[a].generation, 6);
     EXPECT_EQ(strata_slab_next_generation(&slab), 7);
     strata_slab_destroy(&slab);
@@ -35,12 +35,12 @@ TEST(slab, gives_slots_last_in_first_out) {
 TEST(slab, is_full_at_its_capacity) {
     strata_slab_t slab;
     ASSERT_OK(strata_slab_init(&slab, 1, 0, 10));
-    for (uint32_t i = 1; i < 10; i++) EXPECT_EQ(strata_slab_take(&slab), i);
-    EXPECT_EQ(strata_slab_take(&slab), 0);
-    EXPECT_EQ(strata_slab_take(&slab), 0);
+    for (uint32_t i = 1; i < 10; i++) EXPECT_EQ(strata_slab_acquire(&slab), i);
+    EXPECT_EQ(strata_slab_acquire(&slab), 0);
+    EXPECT_EQ(strata_slab_acquire(&slab), 0);
     give_raised(&slab, 4);
-    EXPECT_EQ(strata_slab_take(&slab), 4);
-    EXPECT_EQ(strata_slab_take(&slab), 0);
+    EXPECT_EQ(strata_slab_acquire(&slab), 4);
+    EXPECT_EQ(strata_slab_acquire(&slab), 0);
     strata_slab_destroy(&slab);
 }
 
@@ -50,7 +50,7 @@ TEST(slab, retires_what_is_used_up) {
     strata_slab_t slab;
     ASSERT_OK(strata_slab_init(&slab, 1, STRATA_GENERATION_LAST - LEFT, SLOTS));
     uint32_t served = 0, slot;
-    while ((slot = strata_slab_take(&slab)) != 0 && served < 1000) {
+    while ((slot = strata_slab_acquire(&slab)) != 0 && served < 1000) {
         EXPECT_LT(slab.records[slot].generation, STRATA_GENERATION_LAST);
         slab.records[slot].state = STRATA_RECORD_LIVE;
         served++;
@@ -60,7 +60,7 @@ TEST(slab, retires_what_is_used_up) {
     EXPECT_EQ(served, (SLOTS - 1) * LEFT);
     EXPECT_EQ(slab.retired, SLOTS - 1);
     EXPECT_EQ(slab.unused, 0);
-    EXPECT_EQ(strata_slab_take(&slab), 0);
+    EXPECT_EQ(strata_slab_acquire(&slab), 0);
     EXPECT_EQ(strata_slab_next_generation(&slab), STRATA_GENERATION_LAST);
     strata_slab_destroy(&slab);
 }
@@ -68,7 +68,7 @@ TEST(slab, retires_what_is_used_up) {
 TEST(slab, begun_at_the_last_generation_is_full) {
     strata_slab_t slab;
     ASSERT_OK(strata_slab_init(&slab, 1, STRATA_GENERATION_LAST, 100));
-    EXPECT_EQ(strata_slab_take(&slab), 0);
+    EXPECT_EQ(strata_slab_acquire(&slab), 0);
     EXPECT_OK(strata_slab_validate(&slab));
     strata_slab_destroy(&slab);
 }
@@ -111,7 +111,7 @@ TEST(slab, is_full_where_address_space_ends_and_goes_on_when_there_is_more) {
     EXPECT_LT(slab.used, STRATA_SLAB_SLOTS);
     EXPECT_OK(strata_slab_validate(&slab));
     uint32_t used = slab.used;
-    EXPECT_EQ(strata_slab_take(&slab), 0);
+    EXPECT_EQ(strata_slab_acquire(&slab), 0);
     EXPECT_OK(strata_growing_grow_marked());
     EXPECT_EQ(make_free(&slab, 0, 256), used);
     EXPECT_OK(strata_slab_validate(&slab));
@@ -143,7 +143,7 @@ TEST(slab, bits_are_one_a_slot) {
     strata_slab_t slab;
     ASSERT_OK(strata_slab_init(&slab, 1, 0, SLOTS));
     for (uint32_t i = 1; i < SLOTS; i++) {
-        EXPECT_EQ(strata_slab_take(&slab), i);
+        EXPECT_EQ(strata_slab_acquire(&slab), i);
         slab.records[i].state = STRATA_RECORD_FREE;
     }
     for (uint32_t i = 1; i < SLOTS; i += 3) strata_slab_note_idle(&slab, i);
@@ -159,7 +159,7 @@ TEST(slab, bits_are_one_a_slot) {
 static void make_mixed(strata_slab_t *slab) {
     ASSERT_OK(strata_slab_init(slab, 3, 10, 100));
     for (uint32_t i = 1; i <= 20; i++) {
-        uint32_t slot = strata_slab_take(slab);
+        uint32_t slot = strata_slab_acquire(slab);
         slab->records[slot].state = (uint8_t)(1 + i % 4);
     }
     for (uint32_t slot = 2; slot <= 10; slot += 2) give_raised(slab, slot);
@@ -218,7 +218,7 @@ TEST(slab, random_takes_and_gives) {
     ASSERT_OK(strata_slab_init(&slab, 1, STRATA_GENERATION_LAST - 40, SLOTS));
     for (int step = 0; step < 30000; step++) {
         if (random_below(&seed, 100) < 52) {
-            uint32_t slot = strata_slab_take(&slab);
+            uint32_t slot = strata_slab_acquire(&slab);
             if (slot == 0) continue;
             EXPECT_FALSE(live[slot]);
             EXPECT_EQ(slab.records[slot].generation, generations[slot]);

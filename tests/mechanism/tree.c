@@ -47,9 +47,9 @@ TEST(tree, empty) {
 
 /* 512 bytes at 9000. */
 static void expect_alone(strata_tree_t *tree, strata_slab_t *slab, uint32_t only) {
-    EXPECT_EQ(strata_tree_fit(tree, slab, 512), only);
+    EXPECT_EQ(strata_tree_quick_find(tree, slab, 512), only);
     EXPECT_EQ(strata_tree_find(tree, slab, 256), only);
-    EXPECT_EQ(strata_tree_fit(tree, slab, 513), 0);
+    EXPECT_EQ(strata_tree_quick_find(tree, slab, 513), 0);
     EXPECT_EQ(strata_tree_after(tree, slab, 512, 8999), only);
     EXPECT_EQ(strata_tree_after(tree, slab, 512, 9000), 0);
     EXPECT_EQ(strata_tree_before(tree, slab, 513, 0), only);
@@ -64,7 +64,7 @@ TEST(tree, of_one_block_is_as_any_other) {
     strata_tree_t tree = {0};
     ASSERT_OK(strata_slab_init(&slab, 1, 0, 100));
     uint32_t first = make_free(&slab, 9000, 512), second = make_free(&slab, 1000, 4096), stranger = make_free(&slab, 5000, 512);
-    strata_tree_add(&tree, &slab, first);
+    strata_tree_quick_insert(&tree, &slab, first);
     EXPECT_EQ(tree.only, first);
     EXPECT_TRUE(strata_slab_is_idle(&slab, first));
     expect_alone(&tree, &slab, first);
@@ -73,22 +73,22 @@ TEST(tree, of_one_block_is_as_any_other) {
     EXPECT_CAUGHT(strata_tree_validate(&tree, &slab), tree.only, 99);
     EXPECT_CAUGHT(strata_tree_validate(&tree, &slab), tree.only, 0);
     EXPECT_CAUGHT(strata_tree_validate(&tree, &slab), tree.bytes, 1);
-    strata_tree_add(&tree, &slab, second);
+    strata_tree_quick_insert(&tree, &slab, second);
     EXPECT_EQ(tree.only, 0);
     EXPECT_EQ(tree.count, 2);
     EXPECT_EQ(tree.bytes, 512 + 4096);
     EXPECT_OK(strata_tree_validate(&tree, &slab));
-    EXPECT_EQ(strata_tree_fit(&tree, &slab, 513), second);
-    strata_tree_take(&tree, &slab, first);
-    EXPECT_EQ(strata_tree_fit(&tree, &slab, 1), second);
-    strata_tree_take(&tree, &slab, second);
+    EXPECT_EQ(strata_tree_quick_find(&tree, &slab, 513), second);
+    strata_tree_quick_remove(&tree, &slab, first);
+    EXPECT_EQ(strata_tree_quick_find(&tree, &slab, 1), second);
+    strata_tree_quick_remove(&tree, &slab, second);
     EXPECT_FALSE(strata_slab_is_idle(&slab, second));
-    strata_tree_add(&tree, &slab, second);
+    strata_tree_quick_insert(&tree, &slab, second);
     strata_tree_insert(&tree, &slab, first); /* and by the long way */
     EXPECT_EQ(strata_tree_find(&tree, &slab, 1), first);
     strata_tree_remove(&tree, &slab, first);
-    strata_tree_take(&tree, &slab, second);
-    strata_tree_add(&tree, &slab, first);
+    strata_tree_quick_remove(&tree, &slab, second);
+    strata_tree_quick_insert(&tree, &slab, first);
     strata_tree_remove(&tree, &slab, first);
     EXPECT_EQ(tree.only, 0);
     EXPECT_EQ(tree.count, 0);
@@ -156,7 +156,7 @@ static void random_program(uint64_t seed, uint64_t sizes) {
             uint32_t i = (uint32_t)random_below(&seed, model.count), slot = model.slots[i];
             strata_tree_remove(&tree, &slab, slot);
             model.slots[i] = model.slots[--model.count];
-            strata_slab_give(&slab, slot);
+            strata_slab_release(&slab, slot);
         }
         uint64_t wanted = 256 * random_below(&seed, sizes + 2);
         EXPECT_EQ(strata_tree_find(&tree, &slab, wanted), model_find(&model, &slab, wanted));

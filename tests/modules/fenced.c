@@ -70,12 +70,12 @@ static void free_record(strata_layer_t *base, strata_record_t *record, strata_ca
     fenced_t *self = (fenced_t *)base;
     strata_stream_t owner;
     if (record->next != (uint32_t)(record->ptr >> 8)) abort();
-    strata_opened_t opened = strata_call_unlock(call);
+    strata_unlocked_t opened = strata_call_unlock(call);
     bool settled = strata_layer_owner(base, &owner) ? strata_layer_wait_for(base, owner)
                                                     : strata_place_kind(strata_layer_place(base)) == STRATA_PLACE_HOST;
     strata_call_lock(call, opened);
     bool judge = settled && !strata_record_borrowed_below(record);
-    self->broken += judge && !are_whole(self, strata_record_held(record), record);
+    self->broken += judge && !are_whole(self, strata_record_wrapped(record), record);
     self->live--;
     let_go(self, call);
     if (judge && !self->kept) {
@@ -87,7 +87,7 @@ static void free_record(strata_layer_t *base, strata_record_t *record, strata_ca
 
 /* What was kept goes back; then the layers below give what they have. */
 static uint64_t release(strata_layer_t *base, strata_call_t *call) {
-    uint64_t bytes = ((fenced_t *)base)->kept ? strata_record_held(((fenced_t *)base)->kept)->size : 0;
+    uint64_t bytes = ((fenced_t *)base)->kept ? strata_record_wrapped(((fenced_t *)base)->kept)->size : 0;
     let_go((fenced_t *)base, call);
     return bytes;
 }
@@ -99,7 +99,7 @@ static void notify(strata_layer_t *base, strata_notice_t *notice, strata_call_t 
 
 static uint64_t idle_bytes(strata_layer_t *base) {
     const fenced_t *self = (fenced_t *)base;
-    return self->kept ? strata_record_held(self->kept)->size : 0;
+    return self->kept ? strata_record_wrapped(self->kept)->size : 0;
 }
 
 static strata_status_t validate(strata_layer_t *base) {
@@ -128,7 +128,7 @@ static const strata_layer_type_t fenced_type = {
     .allocate = allocate,
     .free = free_record,
     .release = release,
-    .notices = 1u << STRATA_NOTICE_STREAM_GONE,
+    .notices = 1u << STRATA_NOTICE_STREAM_DESTROYED,
     .notify = notify,
     .idle_bytes = idle_bytes,
     .validate = validate,

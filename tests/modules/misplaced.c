@@ -34,7 +34,7 @@ static const strata_layer_type_t first_device_type = {.struct_size = sizeof(stra
 static strata_status_t mark_end(strata_layer_t *self, const strata_request_t *request, strata_record_t **record) {
     strata_status_t status = strata_below_allocate(self, request, record);
     if (status != STRATA_OK) return status;
-    strata_opened_t opened = strata_call_unlock(request->call);
+    strata_unlocked_t opened = strata_call_unlock(request->call);
     (void)strata_layer_fill(self, (*record)->ptr + (*record)->size, 0xee, 1, request->stream);
     strata_call_lock(request->call, opened);
     return STRATA_OK;
@@ -48,7 +48,7 @@ static strata_status_t write_freed(strata_layer_t *self, const strata_request_t 
     strata_status_t status = strata_below_allocate(self, request, record);
     uint64_t address = freed_at[(freed_count + 1) % 16];
     if (status != STRATA_OK || address == 0) return status;
-    strata_opened_t opened = strata_call_unlock(request->call);
+    strata_unlocked_t opened = strata_call_unlock(request->call);
     (void)strata_layer_fill(self, address, 0xee, 1, request->stream);
     strata_call_lock(request->call, opened);
     return STRATA_OK;

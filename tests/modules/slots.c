@@ -77,7 +77,7 @@ static uint64_t drop(slots_t *self, uint32_t number, strata_call_t *call) {
     count(self, chunk.below, false);
     self->chunks[number].first = 0;
     uint64_t bytes = chunk.below->size;
-    strata_opened_t opened = strata_call_unlock(call);
+    strata_unlocked_t opened = strata_call_unlock(call);
     strata_chunk_free(chunk.below);
     strata_call_lock(call, opened);
     self->chunks[number].below = NULL;
@@ -107,7 +107,7 @@ static strata_status_t grow(slots_t *self, const strata_request_t *request, stra
     uint32_t kind = class_of(request->size), number = 1;
     uint64_t each = kind < CLASSES ? (uint64_t)UNIT << kind : (request->size + UNIT - 1) / UNIT * UNIT;
     strata_record_t *below;
-    strata_opened_t opened = strata_call_unlock(request->call);
+    strata_unlocked_t opened = strata_call_unlock(request->call);
     strata_status_t status = strata_chunk_allocate(&self->base, kind < CLASSES ? CHUNK : each, request, &below);
     strata_call_lock(request->call, opened);
     if (status != STRATA_OK) return status;

@@ -6,15 +6,15 @@ typedef struct source {
     strata_event_t event;
 } source_t;
 
-static strata_status_t create(strata_layer_t *base) { return strata_layer_take_event(base, &((source_t *)base)->event); }
+static strata_status_t create(strata_layer_t *base) { return strata_layer_acquire_event(base, &((source_t *)base)->event); }
 
 static void give_left(const strata_record_t *record, void *self) {
-    (void)strata_layer_give_memory(self, record->ptr, record->size);
+    (void)strata_layer_free_memory(self, record->ptr, record->size);
 }
 
 static void destroy(strata_layer_t *base) {
-    strata_layer_each_left(base, give_left, base);
-    strata_layer_give_event(base, ((source_t *)base)->event);
+    strata_layer_each_remaining(base, give_left, base);
+    strata_layer_release_event(base, ((source_t *)base)->event);
 }
 
 /* What it was filled with is there before anything that the stream does next. */
@@ -30,8 +30,8 @@ static strata_status_t fill(strata_layer_t *base, const strata_request_t *reques
 static strata_status_t allocate(strata_layer_t *base, const strata_request_t *request, strata_record_t **record) {
     uint64_t address = 0;
     if (request->flags & STRATA_NO_GROW) return strata_fail(STRATA_E_NO_MEMORY, 0, "filled_source keeps nothing");
-    strata_opened_t opened = strata_call_unlock(request->call);
-    strata_status_t status = strata_layer_get_memory(base, request, request->size, request->alignment, &address);
+    strata_unlocked_t opened = strata_call_unlock(request->call);
+    strata_status_t status = strata_layer_allocate_memory(base, request, request->size, request->alignment, &address);
     if (status == STRATA_OK && strata_place_kind(strata_layer_place(base)) == STRATA_PLACE_GPU)
         status = fill(base, request, address);
     strata_call_lock(request->call, opened);
@@ -39,14 +39,14 @@ static strata_status_t allocate(strata_layer_t *base, const strata_request_t *re
     if (*record) return STRATA_OK;
     if (status == STRATA_OK) status = STRATA_E_LIMIT;
     opened = strata_call_unlock(request->call);
-    if (address) (void)strata_layer_give_memory(base, address, request->size);
+    if (address) (void)strata_layer_free_memory(base, address, request->size);
     strata_call_lock(request->call, opened);
     return status;
 }
 
 static void give_back(strata_layer_t *base, strata_record_t *record, strata_call_t *call) {
-    strata_opened_t opened = strata_call_unlock(call);
-    strata_status_t status = strata_layer_give_memory(base, record->ptr, record->size);
+    strata_unlocked_t opened = strata_call_unlock(call);
+    strata_status_t status = strata_layer_free_memory(base, record->ptr, record->size);
     strata_call_lock(call, opened);
     if (status == STRATA_OK) strata_record_delete(base, record);
 }

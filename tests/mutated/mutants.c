@@ -48,7 +48,7 @@ static search_t *search_new(void (*choose)(int), int mutation, const char *text)
     choose(mutation);
     EXPECT_OK(torture_add_text(&search.list, "mutant", text));
     /* The programs of a layer that covers all work before the free, though this one does not. */
-    torture_dialect_t graphs = TORTURE_GRAPHS_GPU | TORTURE_GRAPHS_MANAGED | TORTURE_CAPTURES_UNSAID;
+    torture_dialect_t graphs = TORTURE_GRAPHS_GPU | TORTURE_GRAPHS_MANAGED | TORTURE_CAPTURES_UNANNOUNCED;
     search.list.all[0].dialect &= graphs;
     return &search;
 }

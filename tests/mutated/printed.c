@@ -95,7 +95,7 @@ static char *text_of_file(const char *path) {
 }
 
 static void expect_page(const torture_program_t *program, const torture_page_t *page, const char *path) {
-    char *printed CLOSED_BY(text_gone) = NULL;
+    char *printed CLOSED_BY(text_cleanup) = NULL;
     size_t length = 0;
     FILE *out = open_memstream(&printed, &length);
     ASSERT_TRUE(out);

@@ -241,7 +241,7 @@ TEST(naive_threads, a_stream_is_forgotten_in_every_threads_stacks) {
         EXPECT_OK(strata_stream_forget(rig.s, rig.gpu, v.stream));
         EXPECT_OK(strata_stream_destroy(rig.s, rig.gpu, v.stream));
         RIG_FREE(&rig, own, v.block);
-        rig_pass(&rig, 2 * MILLISECOND);
+        rig_advance(&rig, 2 * MILLISECOND);
         EXPECT_OK(strata_release(rig.s, rig.gpu, NULL));
         EXPECT_EQ(rig_figures(&rig).reserved_bytes, 0);
         EXPECT_OK(strata_validate(rig.s));

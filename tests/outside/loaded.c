@@ -24,7 +24,7 @@ static void expect_code_refused(const char *yaml, unsigned line, unsigned column
 
 TEST(code, is_loaded_only_where_that_is_allowed) {
     static const char yaml[] = "version: 1\nload: [" MODULES "/my_layer.so]\nstack: [my_quota, system]\n";
-    strata_strategy_t *strategy CLOSED_BY(strategy_gone) = NULL;
+    strata_strategy_t *strategy CLOSED_BY(strategy_cleanup) = NULL;
     EXPECT_SAYS(STRATA_E_STRATEGY, load(yaml, false, &strategy), "<text>:2:1: the strategy would load code");
     EXPECT_EQ(strata_layer_find("my_quota"), NULL);
     ASSERT_OK(load(yaml, true, &strategy));
@@ -87,7 +87,7 @@ TEST(code, what_cannot_be_loaded_is_told_with_its_place) {
 }
 
 TEST(code, checking_a_file_asks_for_leave_too) {
-    char *text CLOSED_BY(text_gone) = NULL;
+    char *text CLOSED_BY(text_cleanup) = NULL;
     size_t length = 0;
     const char *path = file_of("loads.yaml", "load: [" MODULES "/older.so]\nstack: [older, system]\n");
     FILE *out = open_memstream(&text, &length);
@@ -105,7 +105,7 @@ TEST(code, a_layer_of_an_older_header_is_served) {
     const strata_layer_type_t *older = strata_layer_find("older");
     ASSERT_TRUE(older);
     EXPECT_TRUE(older->check == NULL && older->allocate == table[0]->allocate);
-    strata_strategy_t *strategy CLOSED_BY(strategy_gone) = NULL;
+    strata_strategy_t *strategy CLOSED_BY(strategy_cleanup) = NULL;
     ASSERT_OK(load("stack: [older, system]\n", false, &strategy));
     strata_plan_t plan;
     EXPECT_OK(strata_strategy_plan(strategy, STRATA_PLACE_GPU, &plan));

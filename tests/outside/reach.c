@@ -77,10 +77,10 @@ typedef struct adjacent {
 
 static strata_status_t create(strata_layer_t *base) {
     const strata_request_t none = {.size = 0};
-    return strata_layer_get_memory(base, &none, ROOM, 256, &((adjacent_t *)base)->address);
+    return strata_layer_allocate_memory(base, &none, ROOM, 256, &((adjacent_t *)base)->address);
 }
 
-static void destroy(strata_layer_t *base) { EXPECT_OK(strata_layer_give_memory(base, ((adjacent_t *)base)->address, ROOM)); }
+static void destroy(strata_layer_t *base) { EXPECT_OK(strata_layer_free_memory(base, ((adjacent_t *)base)->address, ROOM)); }
 
 static strata_status_t allocate(strata_layer_t *base, const strata_request_t *request, strata_record_t **record) {
     adjacent_t *self = (adjacent_t *)base;
@@ -216,11 +216,11 @@ TEST(reach, adopted_memory_that_is_refused_stays_where_it_is) {
     EXPECT_EQ(slab->used - slab->unused, held - 1);
     uint32_t capacity = slab->capacity, taken[8], count = 0;
     slab->capacity = slab->used;
-    while (slab->unused && count < 8) taken[count++] = strata_slab_take(slab);
+    while (slab->unused && count < 8) taken[count++] = strata_slab_acquire(slab);
     EXPECT_STATUS(STRATA_E_LIMIT, strata_allocate(rig.s, rig.gpu, NULL, 4096, &block));
     EXPECT_EQ(rig_figures(&rig).reserved_bytes, 0);
     EXPECT_EQ(returned, 1);
-    while (count) strata_slab_give(slab, taken[--count]);
+    while (count) strata_slab_release(slab, taken[--count]);
     slab->capacity = capacity;
     offered.deleter = NULL;
     block = rig_allocate(&rig, NULL, 4096);

@@ -135,7 +135,7 @@ TEST(pause_between, a_request_that_has_begun_ends_first) {
     EXPECT_TRUE(pause_bytes(&rig, &request.block) == NULL);
     resume_do(&rig, STRATA_POOL_ORDINARY);
     EXPECT_EQ(pause_bytes(&rig, &request.block)[3 * MIB - 1], 0);
-    rig_gave(&rig, request.block.ref);
+    rig_register(&rig, request.block.ref);
 }
 
 /* Its memory is being copied: the free waits, and then what was kept of it goes too. */

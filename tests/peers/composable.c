@@ -136,7 +136,7 @@ static strata_status_t late_allocate(strata_layer_t *self, const strata_request_
 static void late_free(strata_layer_t *self, strata_record_t *record, strata_call_t *call) {
     (void)self;
     strata_below_free(record, call);
-    strata_opened_t opened = strata_call_unlock(call);
+    strata_unlocked_t opened = strata_call_unlock(call);
     (void)usleep(30 * 1000);
     strata_call_lock(call, opened);
 }
@@ -248,7 +248,7 @@ TEST(peers_composable, row_28_two_logs_say_the_same) {
     for (int i = 0; i < 4; i++) EXPECT_OK(strata_free(rig.s, blocks[3 - i].ref));
     rig_close(&rig);
     for (int i = 0; i < 2; i++) {
-        strata_trace_t *log CLOSED_BY(trace_gone) = read_log(paths[i]);
+        strata_trace_t *log CLOSED_BY(trace_cleanup) = read_log(paths[i]);
         ASSERT_TRUE(log);
         EXPECT_EQ(log->count, 8);
         for (size_t e = 0; e < log->count && e < 8; e++) {

@@ -212,7 +212,7 @@ static strata_status_t allocate_beside(strata_layer_t *self, const strata_reques
     strata_status_t status = strata_below_allocate(self, request, record);
     if (status != STRATA_E_NO_MEMORY || beside.refusals++ > 0) return status;
     strata_error_t reason = *strata_last_error();
-    strata_opened_t opened = strata_call_unlock(request->call);
+    strata_unlocked_t opened = strata_call_unlock(request->call);
     in_another_thread(use_and_free, NULL);
     strata_call_lock(request->call, opened);
     return strata_fail_again(&reason);

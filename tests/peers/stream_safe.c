@@ -86,7 +86,7 @@ TEST(peers_stream_safe, retry_test) {
         EXPECT_OK(strata_free(rig.s, a.ref));
         EXPECT_EQ(rig_figures(&rig).reserved_bytes, 48 * MIB);
         strata_block_t b = rig_allocate(&rig, rig_stream(&rig), 48 * MIB);
-        EXPECT_EQ(rig_figures(&rig).ladders, 1);
+        EXPECT_EQ(rig_figures(&rig).recoveries, 1);
         EXPECT_OK(strata_free(rig.s, b.ref));
     }
 }
@@ -152,7 +152,7 @@ static void expect_untouched(ring_t *ring) {
 
 static void end_ring(ring_t *ring) {
     rig_t *rig = &ring->rig;
-    rig_pass(rig, 10000ull * LONG);
+    rig_advance(rig, 10000ull * LONG);
     for (uint32_t i = 0; i < STREAMS; i++) {
         strata_block_t again = rig_allocate(rig, ring->streams[i], BLOCK);
         EXPECT_OK(strata_free(rig->s, again.ref));

@@ -129,8 +129,8 @@ static void expect_true(const brute_row_t *row, const char *planner, const strat
     strata_plan_options_t options = {.struct_size = sizeof options, .planner = planner, .time_ns = 100000};
     if (ends_by_itself(planner, row)) options.time_ns = UINT64_C(100000000000);
     bool peer = strcmp(planner, "reuse") == 0 || strcmp(planner, "tree") == 0;
-    for (int mended = 0; mended <= peer; mended++) {
-        options.mended = mended;
+    for (int close_gaps = 0; close_gaps <= peer; close_gaps++) {
+        options.close_gaps = close_gaps;
         strata_plan_result_t result = plans_make_with(&options, b, count, o);
         bool right = result.peak >= least && result.lower_bound <= least && (!result.proved || result.peak == least);
         if (!right)

@@ -107,7 +107,7 @@ TEST(plan_check, it_agrees_with_the_rule_written_out) {
 
 /* Any one buffer of a good plan moved by one unit into another is seen. */
 TEST(plan_check, overlaps_planted_into_a_large_plan_are_found) {
-    strata_plan_table_t table CLOSED_BY(plans_gone) = plans_instance("minimalloc-C");
+    strata_plan_table_t table CLOSED_BY(plans_cleanup) = plans_instance("minimalloc-C");
     ASSERT_GT(table.count, 100);
     uint64_t *o = calloc(table.count, sizeof *o);
     plans_make("exact", table.buffers, table.count, o);

@@ -75,7 +75,7 @@ static const instance_t instances[] = {{"minimalloc-A", 1048576}, {"minimalloc-C
                                        {"iopddl-G1", 3030937746}};
 
 static void expect_solved(const char *planner, const instance_t *row, bool by_capacity) {
-    strata_plan_table_t table CLOSED_BY(plans_gone) = plans_instance(row->name);
+    strata_plan_table_t table CLOSED_BY(plans_cleanup) = plans_instance(row->name);
     uint64_t *o = calloc(table.count + 1, sizeof *o);
     strata_plan_options_t options = with_time(planner);
     options.capacity = by_capacity ? 1048576 : 0;

@@ -16,8 +16,8 @@ static strata_plan_table_t read_text(const char *text) {
 }
 
 TEST(plan_files, columns_come_in_any_order_and_by_other_names) {
-    strata_plan_table_t t CLOSED_BY(plans_gone) = read_text("size,begin,x_mine,end,buffer_id\n5,2,?,3,first\n\n7,0,,0,\"a, "
-                                                            "b\"\n");
+    strata_plan_table_t t CLOSED_BY(plans_cleanup) = read_text("size,begin,x_mine,end,buffer_id\n5,2,?,3,first\n\n7,0,,0,\"a, "
+                                                               "b\"\n");
     ASSERT_EQ(t.count, 2);
     EXPECT_EQ(t.buffers[0].size, 5);
     EXPECT_EQ(t.buffers[0].lower, 2);
@@ -28,7 +28,7 @@ TEST(plan_files, columns_come_in_any_order_and_by_other_names) {
 }
 
 TEST(plan_files, all_columns_are_read) {
-    strata_plan_table_t t CLOSED_BY(plans_gone) = read_text(
+    strata_plan_table_t t CLOSED_BY(plans_cleanup) = read_text(
         "lower,upper,size,alignment,offset,kind,fork,branch,output,gaps,hint\n0,1,2,16,32,3,4,5,1,0-1,9\n0,1,2,,,,,,,,\n");
     ASSERT_EQ(t.count, 2);
     const strata_plan_buffer_t *b = t.buffers;
@@ -43,12 +43,12 @@ TEST(plan_files, all_columns_are_read) {
 }
 
 TEST(plan_files, what_is_written_reads_the_same) {
-    strata_plan_table_t t CLOSED_BY(plans_gone) = read_text(
+    strata_plan_table_t t CLOSED_BY(plans_cleanup) = read_text(
         "id,lower,upper,size,alignment,branch\n\"say \"\"x\"\", y\",1,4,100,8,2\nb,2,5,7,,\n");
     char path[512];
     snprintf(path, sizeof path, "%s", temporary("out.csv.gz"));
     EXPECT_OK(strata_plan_table_write(&t, (const uint64_t[]){8, 200}, path));
-    strata_plan_table_t again CLOSED_BY(plans_gone) = {0};
+    strata_plan_table_t again CLOSED_BY(plans_cleanup) = {0};
     EXPECT_OK(strata_plan_table_read(path, &again));
     ASSERT_EQ(again.count, 2);
     EXPECT_STREQ(strata_plan_table_name(&again, 0), "say \"x\", y");
@@ -61,12 +61,12 @@ TEST(plan_files, what_is_written_reads_the_same) {
 
 /* Buffers that are placed above a fixed one at 2^60 end beyond it. */
 TEST(plan_files, the_highest_offsets_of_a_plan_read_the_same) {
-    strata_plan_table_t t CLOSED_BY(plans_gone) = read_text("lower,upper,size,offset\n0,2,8,1152921504606846976\n1,3,1,\n");
+    strata_plan_table_t t CLOSED_BY(plans_cleanup) = read_text("lower,upper,size,offset\n0,2,8,1152921504606846976\n1,3,1,\n");
     const uint64_t offsets[] = {UINT64_C(1) << 60, UINT64_C(1) << 62};
     char path[512];
     snprintf(path, sizeof path, "%s", temporary("far.csv"));
     EXPECT_OK(strata_plan_table_write(&t, offsets, path));
-    strata_plan_table_t again CLOSED_BY(plans_gone) = {0};
+    strata_plan_table_t again CLOSED_BY(plans_cleanup) = {0};
     EXPECT_OK(strata_plan_table_read(path, &again));
     ASSERT_EQ(again.count, 2);
     EXPECT_EQ(again.buffers[1].offset, offsets[1]);
@@ -103,18 +103,18 @@ TEST(plan_files, missing_ones_are_told) {
     strata_plan_table_t table;
     bool is;
     EXPECT_SAYS(STRATA_E_IO, strata_plan_table_read(temporary("nowhere.csv"), &table), "cannot read the file");
-    EXPECT_STATUS(STRATA_E_IO, strata_plan_table_is_one(temporary("nowhere.csv"), &is));
+    EXPECT_STATUS(STRATA_E_IO, strata_plan_table_detect(temporary("nowhere.csv"), &is));
 }
 
 TEST(plan_files, traces_are_told_from_tables) {
     bool is = true;
-    EXPECT_OK(strata_plan_table_is_one(write_text("t.csv", "op,id,size,stream,time_us\n"), &is));
+    EXPECT_OK(strata_plan_table_detect(write_text("t.csv", "op,id,size,stream,time_us\n"), &is));
     EXPECT_FALSE(is);
-    EXPECT_OK(strata_plan_table_is_one(write_text("t.csv", "# strata-trace 1\nop,id,size,stream,time_us\n"), &is));
+    EXPECT_OK(strata_plan_table_detect(write_text("t.csv", "# strata-trace 1\nop,id,size,stream,time_us\n"), &is));
     EXPECT_FALSE(is);
-    EXPECT_OK(strata_plan_table_is_one(write_text("t.csv", "id,start,end,size\n"), &is));
+    EXPECT_OK(strata_plan_table_detect(write_text("t.csv", "id,start,end,size\n"), &is));
     EXPECT_TRUE(is);
-    EXPECT_OK(strata_plan_table_is_one(write_text("t.csv", ""), &is));
+    EXPECT_OK(strata_plan_table_detect(write_text("t.csv", ""), &is));
     EXPECT_FALSE(is);
 }
 
@@ -132,5 +132,5 @@ TEST(plan_files, without_host_memory_nothing_is_left) {
     strata_host_fail_at(0, 0);
     EXPECT_OK(status);
     EXPECT_EQ(table.count, 300);
-    plans_gone(&table);
+    plans_cleanup(&table);
 }

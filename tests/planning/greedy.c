@@ -77,7 +77,7 @@ TEST(plan_fit, a_gap_of_the_same_size_is_taken) {
 }
 
 TEST(plan_greedy, local_search_makes_plans_better) {
-    strata_plan_table_t table CLOSED_BY(plans_gone) = plans_instance("minimalloc-A");
+    strata_plan_table_t table CLOSED_BY(plans_cleanup) = plans_instance("minimalloc-A");
     uint64_t *o = calloc(table.count, sizeof *o);
     strata_problem_t p;
     ASSERT_OK(strata_problem_make(&p, table.buffers, table.count, UINT64_C(10000000000)));

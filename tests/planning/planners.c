@@ -30,7 +30,7 @@ TEST_EACH(plan_every, planner_makes_plans, planner_row_t, planners) {
                                .forks = round % 4 == 0 ? 30 : 0,
                                .fixed = round % 5 == 0 && !peers(row->name) ? 10 : 0};
         plans_random_buffers(&random, &shape, b, count);
-        options.mended = round % 2;
+        options.close_gaps = round % 2;
         options.pools = (strata_plan_pools_t)(round % 4);
         for (size_t i = 0; i < count; i++)
             if (plans_draw(&random, 10) == 0) b[i].flags |= STRATA_PLAN_OUTPUT;

@@ -15,7 +15,7 @@ strata_plan_table_t plans_instance(const char *name) {
     return table;
 }
 
-void plans_gone(strata_plan_table_t *table) { strata_plan_table_delete(table); }
+void plans_cleanup(strata_plan_table_t *table) { strata_plan_table_delete(table); }
 
 strata_plan_result_t plans_make_with(const strata_plan_options_t *options, const strata_plan_buffer_t *buffers, size_t count,
                                      uint64_t *offsets) {

@@ -8,9 +8,9 @@
 
 enum { PLANS_FEW = 64, PLANS_BRUTE = 8 };
 
-/* An instance of traces/planning, by its name without the endings; closed with plans_gone. */
+/* An instance of traces/planning, by its name without the endings; closed with plans_cleanup. */
 strata_plan_table_t plans_instance(const char *name);
-void plans_gone(strata_plan_table_t *table);
+void plans_cleanup(strata_plan_table_t *table);
 
 /* What the processors have worked for this process: time that other processes take does not count. */
 uint64_t plans_processor_ns(void);

@@ -11,7 +11,7 @@ typedef struct program {
     strata_plan_buffer_t b[PROGRAM];
     const char *lines; /* "0 allocate a; 2 null a; 2 reuse b a": buffers by letters */
     uint64_t peak;
-    bool mended;
+    bool close_gaps;
 } program_t;
 
 #define B(from, to, bytes)                                                                                                         \
@@ -116,7 +116,7 @@ TEST_EACH(plan_reuse, makes_of_lines_what_the_rules_do, program_t, programs) {
     uint64_t o[PROGRAM];
     char text[TEXT];
     size_t count = size_of(row), line_count = 0;
-    strata_plan_options_t options = {.struct_size = sizeof options, .planner = "reuse", .mended = row->mended};
+    strata_plan_options_t options = {.struct_size = sizeof options, .planner = "reuse", .close_gaps = row->close_gaps};
     EXPECT_OK(strata_plan_reuse_lines(&options, row->b, count, lines, &line_count));
     write_lines(lines, line_count, text);
     EXPECT_STREQ(text, row->lines);
@@ -133,7 +133,7 @@ TEST(plan_reuse, those_that_take_over_lie_at_the_same_address) {
     for (int round = 0; round < 300; round++) {
         size_t count = 0;
         plans_random_buffers(&random, &(plans_shape_t){.times = 60, .sizes = 4}, b, 50);
-        strata_plan_options_t options = {.struct_size = sizeof options, .planner = "reuse", .mended = round % 2};
+        strata_plan_options_t options = {.struct_size = sizeof options, .planner = "reuse", .close_gaps = round % 2};
         plans_make_with(&options, b, 50, o);
         EXPECT_OK(strata_plan_reuse_lines(&options, b, 50, lines, &count));
         EXPECT_EQ(count, 100);
@@ -142,7 +142,7 @@ TEST(plan_reuse, those_that_take_over_lie_at_the_same_address) {
             const strata_plan_buffer_t *from = &b[lines[i].other], *to = &b[lines[i].buffer];
             EXPECT_EQ(o[lines[i].buffer], o[lines[i].other]);
             EXPECT_GE(to->lower, from->upper);
-            if (!options.mended) EXPECT_EQ(from->size, to->size);
+            if (!options.close_gaps) EXPECT_EQ(from->size, to->size);
             reuses++;
         }
     }

@@ -11,7 +11,7 @@ typedef struct graph {
     uint64_t offsets[GRAPH], peak;
     uint32_t pools;
     strata_plan_pools_t mode;
-    bool mended;
+    bool close_gaps;
 } graph_t;
 
 #define B(from, to, bytes)                                                                                                         \
@@ -78,7 +78,8 @@ static size_t size_of(const graph_t *graph) {
 TEST_EACH(plan_tree, puts_buffers_where_the_rules_do, graph_t, graphs) {
     uint64_t o[GRAPH];
     size_t count = size_of(row);
-    strata_plan_options_t options = {.struct_size = sizeof options, .planner = "tree", .pools = row->mode, .mended = row->mended};
+    strata_plan_options_t options = {
+        .struct_size = sizeof options, .planner = "tree", .pools = row->mode, .close_gaps = row->close_gaps};
     strata_plan_result_t result = plans_make_with(&options, row->b, count, o);
     for (size_t i = 0; i < count; i++) EXPECT_EQ(o[i], row->offsets[i]);
     EXPECT_EQ(result.peak, row->peak);
@@ -114,12 +115,12 @@ TEST(plan_forest, a_split_grows_with_its_parts) {
     const strata_plan_buffer_t b[] = {B(0, 1, 64), B(1, 2, 100), B(0, 1, 36)};
     uint64_t o[3];
     OPENED(wood_t, w, fell, plant(&w, b, 3));
-    uint32_t root = strata_forest_pool(&w.f, w.item[0]);
-    EXPECT_FALSE(strata_forest_put(&w.f, root, w.item[1], false));
-    EXPECT_TRUE(strata_forest_put(&w.f, root, w.item[1], true));
+    uint32_t root = strata_forest_new_pool(&w.f, w.item[0]);
+    EXPECT_FALSE(strata_forest_insert(&w.f, root, w.item[1], false));
+    EXPECT_TRUE(strata_forest_insert(&w.f, root, w.item[1], true));
     EXPECT_EQ(w.f.splits[root].size, 100);
-    EXPECT_TRUE(strata_forest_put(&w.f, root, w.item[2], false));
-    EXPECT_EQ(strata_forest_finish(&w.f, root, 0, o), 100);
+    EXPECT_TRUE(strata_forest_insert(&w.f, root, w.item[2], false));
+    EXPECT_EQ(strata_forest_set_offsets(&w.f, root, 0, o), 100);
     EXPECT_EQ(o[w.item[0]], 0);
     EXPECT_EQ(o[w.item[1]], 0);
     EXPECT_EQ(o[w.item[2]], 64);
@@ -130,10 +131,10 @@ TEST(plan_forest, room_at_the_end_is_given_up) {
     const strata_plan_buffer_t b[] = {B(0, 1, 101), B(1, 2, 100)};
     uint64_t o[2];
     OPENED(wood_t, w, fell, plant(&w, b, 2));
-    uint32_t root = strata_forest_pool(&w.f, w.item[0]);
-    EXPECT_TRUE(strata_forest_put(&w.f, root, w.item[1], false));
+    uint32_t root = strata_forest_new_pool(&w.f, w.item[0]);
+    EXPECT_TRUE(strata_forest_insert(&w.f, root, w.item[1], false));
     EXPECT_EQ(w.f.splits[root].size, 129);
-    EXPECT_EQ(strata_forest_finish(&w.f, root, 0, o), 101);
+    EXPECT_EQ(strata_forest_set_offsets(&w.f, root, 0, o), 101);
 }
 
 TEST(plan_tree, mended_is_never_worse_and_often_better) {
@@ -144,12 +145,12 @@ TEST(plan_tree, mended_is_never_worse_and_often_better) {
     strata_plan_options_t options = {.struct_size = sizeof options, .planner = "tree"};
     for (int round = 0; round < 100; round++) {
         plans_random_buffers(&random, &(plans_shape_t){.times = 40, .sizes = 5000}, b, 60);
-        options.mended = false;
+        options.close_gaps = false;
         uint64_t peer = plans_make_with(&options, b, 60, o).peak;
-        options.mended = true;
-        uint64_t mended = plans_make_with(&options, b, 60, o).peak;
-        EXPECT_LE(mended, peer);
-        better += mended < peer;
+        options.close_gaps = true;
+        uint64_t close_gaps = plans_make_with(&options, b, 60, o).peak;
+        EXPECT_LE(close_gaps, peer);
+        better += close_gaps < peer;
     }
     EXPECT_GT(better, 10);
 }

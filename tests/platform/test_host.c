@@ -93,7 +93,7 @@ TEST(platform_host, a_reservation_is_halved_until_it_fits) {
     EXPECT_TRUE(got >= PAGE && got < huge && (got & (got - 1)) == 0);
     strata_host_unreserve(memory, got);
     EXPECT_FALSE(strata_host_discard((void *)(uintptr_t)3, PAGE));
-    EXPECT_FALSE(strata_host_want_huge_pages((void *)(uintptr_t)3, PAGE));
+    EXPECT_FALSE(strata_host_advise_huge_pages((void *)(uintptr_t)3, PAGE));
     EXPECT_GE(strata_host_memory_size(), (uint64_t)1 << 20);
     EXPECT_EQ(strata_host_memory_size() % PAGE, 0);
 }
@@ -133,7 +133,7 @@ TEST(platform_host, memory_is_mapped_where_it_is_aligned) {
         EXPECT_EQ((uintptr_t)memory % alignment, 0);
         memset(memory, 1, 3 * PAGE);
         EXPECT_FALSE(is_mapped(memory + 3 * PAGE)); /* what was only room to align in */
-        EXPECT_FALSE(strata_host_take_from(memory, 3 * PAGE, STRATA_HOST_NODES));
+        EXPECT_FALSE(strata_host_prefer_node(memory, 3 * PAGE, STRATA_HOST_NODES));
         strata_host_unmap(memory, 3 * PAGE);
         for (size_t i = 0; i < 3; i++) EXPECT_FALSE(is_mapped(memory + i * PAGE));
     }
@@ -289,7 +289,7 @@ TEST(platform_host, a_scratch_file_has_no_name) {
 /* ---- call stacks ---- */
 
 static uint32_t deep(uint32_t calls, uint64_t *frames, uint32_t most) {
-    uint32_t count = calls > 0 ? deep(calls - 1, frames, most) : strata_call_stack_take(frames, most);
+    uint32_t count = calls > 0 ? deep(calls - 1, frames, most) : strata_call_stack_capture(frames, most);
     frames[most] += 1; /* the call above is not the last thing that is done */
     return count;
 }

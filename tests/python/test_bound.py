@@ -404,9 +404,9 @@ def show_pauses_of_tags(tmp_path):
 
 def show_planners():
     make, taken = strata.planning.make, [(0, 2, 128), (2, 4, 64), (3, 5, 1)]
-    assert [make(taken, planner="reuse", mended=mended).peak for mended in (False, True)] == [128, 129]
+    assert [make(taken, planner="reuse", close_gaps=close_gaps).peak for close_gaps in (False, True)] == [128, 129]
     assert len(strata.planning.reuse_lines(taken)) == 6
-    effects = [[line.effect for line in strata.planning.reuse_lines(taken, mended=mended)].count("reuse") for mended in (False, True)]
+    effects = [[line.effect for line in strata.planning.reuse_lines(taken, close_gaps=close_gaps)].count("reuse") for close_gaps in (False, True)]
     assert effects == [0, 1]
     ordinary = Buffer(2, 4, 64)
     for first, second, passed_on in (

@@ -34,8 +34,8 @@ TEST(recorder_oom, the_trace_so_far_and_the_blocks_are_left) {
     EXPECT_OK(strata_free(r.rig.s, rig_allocate(&r.rig, NULL, 7 * MIB).ref));
     EXPECT_FALSE(is_left(&r, ".csv"));
     fail_for_memory(&r);
-    strata_trace_t *so_far CLOSED_BY(trace_gone) = load(left(&r, ".csv")),
-                           *blocks CLOSED_BY(trace_gone) = load(left(&r, ".pickle"));
+    strata_trace_t *so_far CLOSED_BY(trace_cleanup) = load(left(&r, ".csv")),
+                           *blocks CLOSED_BY(trace_cleanup) = load(left(&r, ".pickle"));
     ASSERT_TRUE(so_far && blocks);
     EXPECT_EQ(so_far->count, 4);
     ASSERT_EQ(blocks->count, 2);
@@ -48,7 +48,7 @@ TEST(recorder_oom, the_trace_so_far_and_the_blocks_are_left) {
     EXPECT_TRUE(strstr(blocks->stacks[tagged->stack], "weights"));
     EXPECT_TRUE(strstr(blocks->stacks[tagged->stack], "test_recorder+0x"));
     RIG_FREE(&r.rig, a, b);
-    strata_trace_t *whole CLOSED_BY(trace_gone) = recording_end(&r);
+    strata_trace_t *whole CLOSED_BY(trace_cleanup) = recording_end(&r);
     ASSERT_TRUE(whole);
     EXPECT_EQ(whole->count, 6);
 }
@@ -61,12 +61,12 @@ TEST(recorder_oom, the_trace_may_be_compressed) {
         recording_open(&r, paths[i], STACK(".csv.gz"), 1024, "write");
         for (int k = 0; k < 3000; k++) EXPECT_OK(strata_free(r.rig.s, rig_allocate(&r.rig, NULL, 1000).ref));
         fail_for_memory(&r);
-        strata_trace_t *so_far CLOSED_BY(trace_gone) = load(left(&r, ".csv.gz"));
+        strata_trace_t *so_far CLOSED_BY(trace_cleanup) = load(left(&r, ".csv.gz"));
         ASSERT_TRUE(so_far);
         EXPECT_EQ(so_far->count, 6000);
         EXPECT_TRUE(is_left(&r, ".pickle"));
         for (int k = 0; k < 3000; k++) EXPECT_OK(strata_free(r.rig.s, rig_allocate(&r.rig, NULL, 1000).ref));
-        strata_trace_t *whole CLOSED_BY(trace_gone) = recording_end(&r);
+        strata_trace_t *whole CLOSED_BY(trace_cleanup) = recording_end(&r);
         ASSERT_TRUE(whole);
         EXPECT_EQ(whole->count, 12000);
     }
@@ -144,7 +144,7 @@ TEST(recorder_oom, a_place_that_cannot_be_written_is_counted) {
     fail_for_memory(&r);
     strata_block_t a = rig_allocate(&r.rig, NULL, 1000);
     EXPECT_OK(strata_free(r.rig.s, a.ref));
-    strata_trace_t *whole CLOSED_BY(trace_gone) = recording_end(&r);
+    strata_trace_t *whole CLOSED_BY(trace_cleanup) = recording_end(&r);
     ASSERT_TRUE(whole);
     EXPECT_EQ(whole->count, 2);
 }

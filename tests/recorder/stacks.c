@@ -30,7 +30,7 @@ static strata_trace_t *record_places(const char *name) {
 }
 
 TEST(recorder_stacks, each_place_is_told_apart) {
-    strata_trace_t *trace CLOSED_BY(trace_gone) = record_places("stacks.csv");
+    strata_trace_t *trace CLOSED_BY(trace_cleanup) = record_places("stacks.csv");
     ASSERT_TRUE(trace);
     ASSERT_EQ(trace->count, 402);
     EXPECT_EQ(trace->stack_count, 4); /* the first is "" */
@@ -43,7 +43,7 @@ TEST(recorder_stacks, each_place_is_told_apart) {
 
 /* What lies in no file has its address; what has no symbol has its file and the offset there. */
 TEST(recorder_stacks, a_frame_says_its_file_and_where) {
-    strata_trace_t *trace CLOSED_BY(trace_gone) = record_places("frames.csv.gz");
+    strata_trace_t *trace CLOSED_BY(trace_cleanup) = record_places("frames.csv.gz");
     ASSERT_TRUE(trace);
     const char *text = trace->stacks[1];
     EXPECT_TRUE(strstr(text, "test_recorder+0x"));
@@ -55,7 +55,7 @@ TEST(recorder_stacks, none_without_the_option) {
     recording_t r;
     recording_open(&r, "no_stacks.csv", "trace: {path: \"%s\", events: %u, when_full: %s}\n  - system\n", 64, "write");
     EXPECT_OK(strata_free(r.rig.s, from_here(&r, 1000).ref));
-    strata_trace_t *trace CLOSED_BY(trace_gone) = recording_end(&r);
+    strata_trace_t *trace CLOSED_BY(trace_cleanup) = recording_end(&r);
     ASSERT_TRUE(trace);
     EXPECT_EQ(trace->stack_count, 1);
     EXPECT_EQ(trace->events[0].stack, 0);
@@ -65,7 +65,8 @@ TEST(recorder_stacks, none_without_the_option) {
 static strata_status_t write_row(void *context, const strata_trace_record_t *record) { return strata_trace_write(context, record); }
 
 TEST(recorder_stacks, they_are_copied_with_their_rows) {
-    strata_trace_t *trace CLOSED_BY(trace_gone) = record_places("copied.csv"), *again CLOSED_BY(trace_gone) = NULL, *read = NULL;
+    strata_trace_t *trace CLOSED_BY(trace_cleanup) = record_places("copied.csv"), *again CLOSED_BY(trace_cleanup) = NULL,
+                          *read = NULL;
     strata_trace_reader_t *reader;
     strata_trace_writer_t *writer;
     ASSERT_TRUE(trace);

@@ -28,7 +28,7 @@ static strata_trace_t *record(const char *file) {
 }
 
 TEST(recorder_stream_names, each_is_once_in_the_file) {
-    strata_trace_t *trace CLOSED_BY(trace_gone) = record("named.csv");
+    strata_trace_t *trace CLOSED_BY(trace_cleanup) = record("named.csv");
     ASSERT_TRUE(trace);
     ASSERT_EQ(trace->stream_count, 4);
     ASSERT_TRUE(named(trace, "copy0"));
@@ -37,7 +37,7 @@ TEST(recorder_stream_names, each_is_once_in_the_file) {
     for (uint32_t i = 0; i < trace->stream_count; i++) count += trace->streams[i].name != NULL;
     EXPECT_EQ(count, 2);
     size_t bytes;
-    char *text CLOSED_BY(text_gone) = read_bytes(temporary("named.csv"), &bytes);
+    char *text CLOSED_BY(text_cleanup) = read_bytes(temporary("named.csv"), &bytes);
     ASSERT_TRUE(text);
     char *first = memmem(text, bytes, "copy0", 5);
     ASSERT_TRUE(first);
@@ -48,7 +48,7 @@ TEST(recorder_stream_names, each_is_once_in_the_file) {
 
 /* The stream "copy0" has a stack without a cache, so each of its two blocks costs a device call. The other blocks share chunks. */
 TEST(recorder_stream_names, a_replay_serves_a_named_stream_by_its_stack) {
-    strata_trace_t *trace CLOSED_BY(trace_gone) = record("served.csv");
+    strata_trace_t *trace CLOSED_BY(trace_cleanup) = record("served.csv");
     ASSERT_TRUE(trace);
     static const struct {
         const char *streams, *unmatched;

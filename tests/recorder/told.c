@@ -17,20 +17,20 @@ static void run_program(recording_t *r) {
     for (int step = 0; step < 3; step++) {
         strata_block_t a = rig_allocate(&r->rig, one, 3 * MIB), b = rig_allocate(&r->rig, two, 5 * MIB);
         const strata_ref_t both[] = {a.ref, b.ref};
-        rig_pass(&r->rig, MS);
+        rig_advance(&r->rig, MS);
         work(r, one, 2 * MS, &a.ref, 1);
         EXPECT_OK(strata_stream_wait(r->rig.s, r->rig.gpu, two, one));
         EXPECT_OK(strata_record_stream(r->rig.s, a.ref, two));
         work(r, two, 4 * MS, both, 2);
-        rig_pass(&r->rig, MS);
+        rig_advance(&r->rig, MS);
         EXPECT_OK(strata_free(r->rig.s, a.ref));
         strata_block_t c = rig_allocate(&r->rig, one, 3 * MIB);
         work(r, one, MS, NULL, 0);
-        rig_pass(&r->rig, MS);
+        rig_advance(&r->rig, MS);
         EXPECT_OK(strata_stream_synchronize(r->rig.s, r->rig.gpu, two));
         RIG_FREE(&r->rig, b, c);
         EXPECT_OK(strata_step(r->rig.s));
-        rig_pass(&r->rig, MS);
+        rig_advance(&r->rig, MS);
     }
     EXPECT_OK(strata_release(r->rig.s, r->rig.gpu, NULL));
 }
@@ -43,7 +43,7 @@ static strata_trace_t *record_program(const char *name) {
 }
 
 TEST(recorder_told, kernels_waits_and_releases_stand_in_the_file) {
-    strata_trace_t *trace CLOSED_BY(trace_gone) = record_program("told.csv");
+    strata_trace_t *trace CLOSED_BY(trace_cleanup) = record_program("told.csv");
     ASSERT_TRUE(trace);
     static const strata_trace_op_t step[] = {STRATA_TRACE_alloc,  STRATA_TRACE_alloc, STRATA_TRACE_work, STRATA_TRACE_wait,
                                              STRATA_TRACE_borrow, STRATA_TRACE_work,  STRATA_TRACE_work, STRATA_TRACE_free,
@@ -87,7 +87,7 @@ TEST(recorder_told, notes_stand_in_the_file_and_do_nothing) {
     EXPECT_STATUS(STRATA_E_INVALID, strata_note_work(s, r.rig.gpu, one, MS, NULL, 1));
     EXPECT_STATUS(STRATA_E_INVALID, strata_note_sync(s, 12345, one));
     EXPECT_STATUS(STRATA_E_STALE, strata_note_wait(s + 1, r.rig.gpu, two, one));
-    strata_trace_t *trace CLOSED_BY(trace_gone) = recording_end(&r);
+    strata_trace_t *trace CLOSED_BY(trace_cleanup) = recording_end(&r);
     ASSERT_TRUE(trace);
     static const strata_trace_op_t ops[] = {STRATA_TRACE_alloc, STRATA_TRACE_alloc, STRATA_TRACE_work, STRATA_TRACE_work,
                                             STRATA_TRACE_work,  STRATA_TRACE_wait,  STRATA_TRACE_sync, STRATA_TRACE_sync,
@@ -121,7 +121,7 @@ TEST(recorder_told, a_pool_alone_may_record) {
     EXPECT_OK(strata_note_work(r.rig.s, r.rig.gpu, one, MS, &outside.ref, 1));
     EXPECT_OK(strata_note_wait(r.rig.s, r.rig.gpu, two, one));
     RIG_FREE(&r.rig, outside, logged);
-    strata_trace_t *trace CLOSED_BY(trace_gone) = recording_end(&r);
+    strata_trace_t *trace CLOSED_BY(trace_cleanup) = recording_end(&r);
     ASSERT_TRUE(trace);
     ASSERT_EQ(trace->count, 4);
     EXPECT_EQ(trace->events[1].op, STRATA_TRACE_work);
@@ -154,7 +154,7 @@ static uint64_t work_of(const strata_trace_t *trace) {
 }
 
 TEST(recorder_told, each_kernel_takes_its_time_once) {
-    strata_trace_t *trace CLOSED_BY(trace_gone) = record_program("once.csv");
+    strata_trace_t *trace CLOSED_BY(trace_cleanup) = record_program("once.csv");
     ASSERT_TRUE(trace);
     EXPECT_EQ(work_of(trace), 3 * (2000 + 4000 + 1000));
 }
@@ -167,7 +167,7 @@ TEST(recorder_told, two_kernels_at_once_are_two) {
     strata_block_t a = rig_allocate(&r.rig, stream, MIB);
     for (int i = 0; i < 5; i++) work(&r, stream, (uint64_t)(i + 1) * 1000, &a.ref, 1);
     EXPECT_OK(strata_free(r.rig.s, a.ref));
-    strata_trace_t *trace CLOSED_BY(trace_gone) = recording_end(&r);
+    strata_trace_t *trace CLOSED_BY(trace_cleanup) = recording_end(&r);
     ASSERT_TRUE(trace);
     ASSERT_EQ(trace->count, 7);
     for (uint64_t i = 0; i < 5; i++) EXPECT_EQ(trace->events[1 + i].value, i + 1);
@@ -182,7 +182,7 @@ TEST(recorder_told, kernels_may_be_left_out) {
                    "  - auto_growth\n  - system\n",
                    1024, "write");
     run_program(&r);
-    strata_trace_t *trace CLOSED_BY(trace_gone) = recording_end(&r);
+    strata_trace_t *trace CLOSED_BY(trace_cleanup) = recording_end(&r);
     ASSERT_TRUE(trace);
     EXPECT_FALSE(trace->has_work);
     EXPECT_EQ(recording_count(trace, STRATA_TRACE_wait), 3);
@@ -200,7 +200,7 @@ TEST(recorder_told, a_full_ring_keeps_its_frees) {
         EXPECT_OK(strata_stream_wait(r.rig.s, r.rig.gpu, two, one));
     }
     EXPECT_OK(strata_free(r.rig.s, a.ref));
-    strata_trace_t *trace CLOSED_BY(trace_gone) = recording_end(&r);
+    strata_trace_t *trace CLOSED_BY(trace_cleanup) = recording_end(&r);
     ASSERT_TRUE(trace);
     EXPECT_EQ(recording_count(trace, STRATA_TRACE_free), 1);
     EXPECT_GT(recording_count(trace, STRATA_TRACE_work), 20);
@@ -253,16 +253,16 @@ static strata_trace_t *play(const strata_trace_t *trace, const char *name) {
     recording_open(&r, name, STACK, 1024, "write");
     for (uint32_t i = 0; i < trace->stream_count; i++) p.streams[i] = rig_stream(&r.rig);
     for (size_t row = 0; row < trace->count;) {
-        if (row > 0) rig_pass(&r.rig, 1000 * (trace->events[row].time_us - trace->events[row - 1].time_us));
+        if (row > 0) rig_advance(&r.rig, 1000 * (trace->events[row].time_us - trace->events[row - 1].time_us));
         row += play_row(&p, trace, row);
     }
     return recording_end(&r);
 }
 
 TEST(recorder_told, what_is_played_again_is_recorded_as_the_same) {
-    strata_trace_t *first CLOSED_BY(trace_gone) = record_program("first.csv");
+    strata_trace_t *first CLOSED_BY(trace_cleanup) = record_program("first.csv");
     ASSERT_TRUE(first);
-    strata_trace_t *second CLOSED_BY(trace_gone) = play(first, "second.csv.gz");
+    strata_trace_t *second CLOSED_BY(trace_cleanup) = play(first, "second.csv.gz");
     ASSERT_TRUE(second);
     ASSERT_EQ(second->count, first->count);
     EXPECT_EQ(second->stream_count, first->stream_count);
@@ -279,7 +279,7 @@ TEST(recorder_told, a_replay_holds_what_the_program_held) {
     recording_open(&r, "replayed.csv", STACK, 1024, "write");
     run_program(&r);
     strata_statistics_t figures = rig_figures(&r.rig);
-    strata_trace_t *trace CLOSED_BY(trace_gone) = recording_end(&r);
+    strata_trace_t *trace CLOSED_BY(trace_cleanup) = recording_end(&r);
     ASSERT_TRUE(trace);
     strata_strategy_t *strategy = rig_strategy("stack: [retry, stream_safe, auto_growth, system]\n", NULL, 0);
     strata_run_options_t options = {.target = {.profile = strata_sim_profile("h100"), .capacity = 256 * MIB}};

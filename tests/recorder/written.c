@@ -23,22 +23,22 @@ TEST(recorder, every_event_stands_in_the_file) {
     strata_stream_t owner = rig_stream(&r.rig), other = rig_stream(&r.rig);
     strata_allocate_options_t wanted = {.struct_size = sizeof wanted, .size = 1000, .tag = "layer \"7\",\nhead"};
     strata_block_t a, b = rig_allocate(&r.rig, NULL, 500), c;
-    rig_pass(&r.rig, 10);
+    rig_advance(&r.rig, 10);
     ASSERT_OK(strata_allocate_with(r.rig.s, r.rig.gpu, owner, &wanted, &a));
     EXPECT_OK(strata_record_stream(r.rig.s, a.ref, other));
-    rig_pass(&r.rig, 10);
+    rig_advance(&r.rig, 10);
     EXPECT_OK(strata_record_stream(r.rig.s, b.ref, owner));
-    rig_pass(&r.rig, 3000 * 1000);
+    rig_advance(&r.rig, 3000 * 1000);
     EXPECT_OK(strata_erase_stream(r.rig.s, b.ref, owner));
-    rig_pass(&r.rig, 10);
+    rig_advance(&r.rig, 10);
     EXPECT_OK(strata_free(r.rig.s, a.ref));
-    rig_pass(&r.rig, 10);
+    rig_advance(&r.rig, 10);
     EXPECT_OK(strata_allocate(r.rig.s, strata_place(STRATA_PLACE_PINNED, 0), owner, 64, &c));
-    rig_pass(&r.rig, 10);
+    rig_advance(&r.rig, 10);
     EXPECT_OK(strata_free(r.rig.s, b.ref));
-    rig_pass(&r.rig, 10);
+    rig_advance(&r.rig, 10);
     EXPECT_OK(strata_free(r.rig.s, c.ref));
-    strata_trace_t *trace CLOSED_BY(trace_gone) = recording_end(&r);
+    strata_trace_t *trace CLOSED_BY(trace_cleanup) = recording_end(&r);
     ASSERT_TRUE(trace);
     static const strata_trace_op_t ops[] = {STRATA_TRACE_alloc,    STRATA_TRACE_alloc, STRATA_TRACE_borrow, STRATA_TRACE_borrow,
                                             STRATA_TRACE_unborrow, STRATA_TRACE_free,  STRATA_TRACE_alloc,  STRATA_TRACE_borrow,
@@ -64,18 +64,18 @@ TEST(recorder, a_step_is_one_row_however_many_stacks_hear_it) {
     begin(&r, "steps.csv", 64, "drop");
     strata_stream_t other = rig_stream(&r.rig);
     strata_block_t a = rig_allocate(&r.rig, NULL, 500), b;
-    rig_pass(&r.rig, 10);
+    rig_advance(&r.rig, 10);
     EXPECT_OK(strata_step(r.rig.s));
-    rig_pass(&r.rig, 10);
+    rig_advance(&r.rig, 10);
     b = rig_allocate(&r.rig, other, 600);
-    rig_pass(&r.rig, 10);
+    rig_advance(&r.rig, 10);
     for (int i = 0; i < 3; i++) {
         EXPECT_OK(strata_step(r.rig.s));
-        rig_pass(&r.rig, 5000);
+        rig_advance(&r.rig, 5000);
     }
     EXPECT_OK(strata_free(r.rig.s, a.ref));
     EXPECT_OK(strata_free(r.rig.s, b.ref));
-    strata_trace_t *trace CLOSED_BY(trace_gone) = recording_end(&r);
+    strata_trace_t *trace CLOSED_BY(trace_cleanup) = recording_end(&r);
     ASSERT_TRUE(trace);
     static const strata_trace_op_t ops[] = {STRATA_TRACE_alloc, STRATA_TRACE_step, STRATA_TRACE_alloc, STRATA_TRACE_step,
                                             STRATA_TRACE_step,  STRATA_TRACE_step, STRATA_TRACE_free,  STRATA_TRACE_free};
@@ -99,11 +99,11 @@ TEST(recorder, pools_are_told) {
         strata_allocate_options_t options = {.struct_size = sizeof options, .size = 1000, .pool = pools[i]};
         strata_block_t block;
         ASSERT_OK(strata_allocate_with(r.rig.s, r.rig.gpu, NULL, &options, &block));
-        rig_pass(&r.rig, 10);
+        rig_advance(&r.rig, 10);
         EXPECT_OK(strata_free(r.rig.s, block.ref));
-        rig_pass(&r.rig, 10);
+        rig_advance(&r.rig, 10);
     }
-    strata_trace_t *trace CLOSED_BY(trace_gone) = recording_end(&r);
+    strata_trace_t *trace CLOSED_BY(trace_cleanup) = recording_end(&r);
     ASSERT_TRUE(trace);
     ASSERT_EQ(trace->count, 6);
     EXPECT_EQ(trace->events[0].pool, STRATA_TRACE_NO_POOL);
@@ -123,7 +123,7 @@ TEST(recorder, alignments_above_the_places) {
         ASSERT_OK(strata_allocate_with(r.rig.s, r.rig.gpu, NULL, &options, &block));
         EXPECT_OK(strata_free(r.rig.s, block.ref));
     }
-    strata_trace_t *trace CLOSED_BY(trace_gone) = recording_end(&r);
+    strata_trace_t *trace CLOSED_BY(trace_cleanup) = recording_end(&r);
     ASSERT_TRUE(trace);
     static const uint8_t told[] = {0, 0, 9, 20};
     for (int i = 0; i < 4; i++) EXPECT_EQ(trace->events[2 * i].align, told[i]);
@@ -142,7 +142,7 @@ TEST(recorder, borrows_that_no_layer_knows) {
     }
     EXPECT_OK(strata_free(r.rig.s, a.ref));
     EXPECT_EQ(rig_figures(&r.rig).host_waits, 1);
-    strata_trace_t *trace CLOSED_BY(trace_gone) = recording_end(&r);
+    strata_trace_t *trace CLOSED_BY(trace_cleanup) = recording_end(&r);
     ASSERT_TRUE(trace);
     EXPECT_EQ(recording_count(trace, STRATA_TRACE_borrow), 2);
     EXPECT_EQ(recording_count(trace, STRATA_TRACE_unborrow), 1);
@@ -162,7 +162,7 @@ static strata_trace_t *record_program(const char *name, uint32_t events, const c
 /* A ring of 256 events, written whenever it is half full, loses nothing; compressed too. */
 TEST(recorder, a_small_ring_that_is_written_loses_nothing) {
     strata_statistics_t figures;
-    strata_trace_t *trace CLOSED_BY(trace_gone) = record_program("small.csv.gz", 1024, "write", &figures);
+    strata_trace_t *trace CLOSED_BY(trace_cleanup) = record_program("small.csv.gz", 1024, "write", &figures);
     ASSERT_TRUE(trace);
     EXPECT_EQ(recording_count(trace, STRATA_TRACE_alloc), figures.allocations);
     EXPECT_EQ(recording_count(trace, STRATA_TRACE_free), figures.frees);
@@ -186,7 +186,7 @@ TEST(recorder, an_end_of_a_use_that_was_not_told_is_left_out) {
     strata_block_t c = rig_allocate(&r.rig, NULL, 1000);
     EXPECT_OK(strata_erase_stream(r.rig.s, c.ref, third));
     RIG_FREE(&r.rig, c, a);
-    strata_trace_t *trace CLOSED_BY(trace_gone) = recording_end(&r);
+    strata_trace_t *trace CLOSED_BY(trace_cleanup) = recording_end(&r);
     ASSERT_TRUE(trace);
     EXPECT_EQ(recording_count(trace, STRATA_TRACE_borrow), 2);
     EXPECT_EQ(recording_count(trace, STRATA_TRACE_unborrow), 1);
@@ -196,7 +196,7 @@ TEST(recorder, an_end_of_a_use_that_was_not_told_is_left_out) {
 /* What finds no room is left out whole: what is there is a right trace in which every block is freed. */
 TEST(recorder, a_full_ring_leaves_out_whole_lifetimes) {
     strata_statistics_t figures;
-    strata_trace_t *trace CLOSED_BY(trace_gone) = record_program("dropped.csv", 200, "drop", &figures);
+    strata_trace_t *trace CLOSED_BY(trace_cleanup) = record_program("dropped.csv", 200, "drop", &figures);
     ASSERT_TRUE(trace);
     uint64_t allocs = recording_count(trace, STRATA_TRACE_alloc);
     EXPECT_GT(allocs, 20);
@@ -216,7 +216,7 @@ TEST(recorder, a_full_ring_is_full) {
         EXPECT_OK(strata_erase_stream(r.rig.s, a.ref, other));
     }
     RIG_FREE(&r.rig, a, b);
-    strata_trace_t *trace CLOSED_BY(trace_gone) = recording_end(&r);
+    strata_trace_t *trace CLOSED_BY(trace_cleanup) = recording_end(&r);
     ASSERT_TRUE(trace);
     EXPECT_EQ(trace->count, EVENTS);
     EXPECT_EQ(recording_count(trace, STRATA_TRACE_borrow), (EVENTS - 4) / 2);
@@ -241,7 +241,7 @@ TEST(recorder, half_a_ring_is_written) {
     uint64_t begun = bytes_after(&r, 2000), before = bytes_after(&r, 2000);
     EXPECT_EQ(before, begun);
     EXPECT_GT(bytes_after(&r, 200), before);
-    strata_trace_t *trace CLOSED_BY(trace_gone) = NULL;
+    strata_trace_t *trace CLOSED_BY(trace_cleanup) = NULL;
     rig_close(&r.rig);
     EXPECT_OK(strata_trace_load(r.path, &trace));
     EXPECT_EQ(recording_count(trace, STRATA_TRACE_free), 4200);
@@ -288,7 +288,7 @@ TEST(recorder, threads_share_a_file) {
     for (int i = 0; i < THREADS; i++) workers[i] = (worker_t){&r.rig, rig_stream(&r.rig), rig_stream(&r.rig)};
     for (int i = 0; i < THREADS; i++) ASSERT_EQ(pthread_create(&threads[i], NULL, work, &workers[i]), 0);
     for (int i = 0; i < THREADS; i++) ASSERT_EQ(pthread_join(threads[i], NULL), 0);
-    strata_trace_t *trace CLOSED_BY(trace_gone) = recording_end(&r);
+    strata_trace_t *trace CLOSED_BY(trace_cleanup) = recording_end(&r);
     ASSERT_TRUE(trace);
     EXPECT_EQ(recording_count(trace, STRATA_TRACE_alloc), THREADS * ROUNDS);
     EXPECT_EQ(recording_count(trace, STRATA_TRACE_free), THREADS * ROUNDS);

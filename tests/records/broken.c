@@ -16,7 +16,7 @@ static const char *const records[] = {
     SEEDS "profiler/profiler.json",   SEEDS "minimalloc/buffers.csv",   SEEDS "nsys/whole.csv"};
 enum { RECORDS = sizeof records / sizeof *records };
 
-static void expect_lawful(const char *path) {
+static void expect_loads_or_refuses(const char *path) {
     strata_trace_t *trace = NULL;
     strata_status_t status = strata_trace_load(path, &trace);
     if (status == STRATA_OK) strata_trace_delete(trace);
@@ -39,7 +39,7 @@ TEST(broken_records, cut_off_anywhere) {
         size_t count = 0;
         char *bytes = read_bytes(records[i], &count);
         ASSERT_NE(bytes, NULL);
-        for (size_t cut = 0; cut < count; cut += 1 + count / 400) expect_lawful(write_file("cut", bytes, cut));
+        for (size_t cut = 0; cut < count; cut += 1 + count / 400) expect_loads_or_refuses(write_file("cut", bytes, cut));
         free(bytes);
     }
 }
@@ -53,7 +53,7 @@ TEST(broken_records, one_byte_is_another) {
         for (size_t at = 0; at < count; at += 1 + count / 400) {
             char was = bytes[at];
             bytes[at] = others[at % sizeof others];
-            expect_lawful(write_file("changed", bytes, count));
+            expect_loads_or_refuses(write_file("changed", bytes, count));
             bytes[at] = was;
         }
         free(bytes);

@@ -62,7 +62,7 @@ TEST(habits, equal_stacks_are_one) {
                          {ALLOC(0x6000, 1, 0, 6, NULL), .frames = FRAMES({"a.py", 1, "f"})}, {ALLOC(0x7000, 1, 0, 7, NULL)})});
     static const char *const wanted[] = {
         "a.py:1 f;b.py:2 g", "a.py:1 f;b.py:3 g", "a.py:1 f;b.py:2 g", "a.py:1 f;b.py:2 h", "a.py:1 f;b.py:2 g", "a.py:1 f", ""};
-    strata_trace_t *trace CLOSED_BY(trace_gone) = NULL;
+    strata_trace_t *trace CLOSED_BY(trace_cleanup) = NULL;
     ASSERT_OK(strata_trace_load(path, &trace));
     EXPECT_EQ(trace->stack_count, 5);
     for (size_t i = 0; i < 7; i++) EXPECT_STREQ(trace->stacks[trace->events[i].stack], wanted[i]);
@@ -85,7 +85,7 @@ TEST(habits, a_stack_that_is_too_long_keeps_pythons_frames) {
     frames[42] = (made_frame_t){"/x/train.py", 9, longest};
     memcpy(others, frames, sizeof frames);
     others[39].line = 77;
-    strata_trace_t *trace CLOSED_BY(trace_gone) = NULL;
+    strata_trace_t *trace CLOSED_BY(trace_cleanup) = NULL;
     ASSERT_OK(strata_trace_load(made_file(&(made_t){.events = EVENTS({ALLOC(0x1000, 1, 0, 1, NULL), .frames = frames},
                                                                      {ALLOC(0x2000, 1, 0, 2, NULL), .frames = others})}),
                                 &trace));
@@ -110,7 +110,7 @@ TEST(habits, rows_without_room_for_their_stacks_are_counted) {
         events[i] = (made_more_t){.event = {"alloc", 4096 * (i + 1), 1, 0, 1, NULL}, .frames = &frames[2 * i]};
     }
     const char *path = made_file(&(made_t){.events = events});
-    strata_trace_t *trace CLOSED_BY(trace_gone) = NULL;
+    strata_trace_t *trace CLOSED_BY(trace_cleanup) = NULL;
     free(events);
     free(frames);
     ASSERT_OK(strata_trace_load(path, &trace));
@@ -132,7 +132,7 @@ TEST(habits, user_metadata_is_the_tag) {
                          {.event = {"free_requested", 0x9000, 4, 0, 5, "a.py"}, .metadata = "end"})});
     EXPECT_STREQ(rows_of(path), "alloc 3 4 @0 t0\nalloc 0 1 @0 t0 'epoch 3'\nalloc 1 2 @0 t1 'a.py:7 step'\nfree 0 @0 t2\n"
                                 "alloc 2 3 @0 t3 'too,much '\nfree 2 @0 t3\nfree 3 @0 t4\n");
-    strata_trace_t *trace CLOSED_BY(trace_gone) = NULL;
+    strata_trace_t *trace CLOSED_BY(trace_cleanup) = NULL;
     ASSERT_OK(
         strata_trace_load(made_file(&(made_t){.events = EVENTS({ALLOC(0x1000, 1, 0, 1, "a.py"), .metadata = longest})}), &trace));
     longest[255] = '\0';
@@ -188,7 +188,7 @@ TEST(habits, devices_without_events_are_not_counted) {
 TEST(habits, sixteen_devices_are_read_and_seventeen_refused) {
     made_more_t events[19] = {{.event = {.action = NULL}}};
     for (uint32_t i = 0; i < 17; i++) events[i] = (made_more_t){ALLOC(0x1000, 1, 0, 1 + i, NULL), .device = i + 1};
-    strata_trace_t *trace CLOSED_BY(trace_gone) = NULL;
+    strata_trace_t *trace CLOSED_BY(trace_cleanup) = NULL;
     expect_refused(made_file(&(made_t){.events = events, .devices = 20}),
                    "device 17 is above the maximum of 16 devices in a trace; record fewer of them");
     events[16].event.action = "snapshot";

@@ -55,10 +55,10 @@ TEST(profiles, a_real_one_is_read) {
     size_t count = 0;
     expect_refused(SAMPLE, "no GPU memory events");
     ASSERT_OK(strata_input_open(SAMPLE, &input));
-    EXPECT_OK(strata_input_rest(input, 1 << 20, &text, &count));
+    EXPECT_OK(strata_input_read_all(input, 1 << 20, &text, &count));
     strata_input_close(input);
     for (char *at = text; (at = strstr(at, of_cpu)) != NULL;) memcpy(at, of_gpu, strlen(of_gpu));
-    strata_trace_t *trace CLOSED_BY(trace_gone) = NULL;
+    strata_trace_t *trace CLOSED_BY(trace_cleanup) = NULL;
     EXPECT_OK(strata_trace_load(write_file("real.json", text, count), &trace));
     strata_host_delete(text);
     ASSERT_TRUE(trace);
@@ -88,7 +88,7 @@ TEST(logs_of_rmm, rows_are_rows) {
 
 /* As RMM 26.10 writes it (make_rmm.py): 12 requests, one that fails, 11 frees. */
 TEST(logs_of_rmm, a_real_one_is_read) {
-    strata_trace_t *trace CLOSED_BY(trace_gone) = NULL;
+    strata_trace_t *trace CLOSED_BY(trace_cleanup) = NULL;
     ASSERT_OK(strata_trace_load(STRATA_SOURCE_DIR "/tests/records/samples/rmm.csv", &trace));
     EXPECT_STREQ(trace->format, "rmm");
     EXPECT_EQ(trace->lifetimes, 13);

@@ -116,7 +116,7 @@ TEST(snapshots, a_list_of_frames_is_the_call_stack) {
     const char *path = made_snapshot(NO_SEGMENTS, EVENTS({"alloc", 0x1000, 300, 0, 1, "/data/me/train.py"},
                                                          {"free_requested", 0x1000, 300, 0, 2, "/data/me/other.py"},
                                                          {"alloc", 0x2000, 300, 0, 3, NULL}));
-    strata_trace_t *trace CLOSED_BY(trace_gone) = NULL;
+    strata_trace_t *trace CLOSED_BY(trace_cleanup) = NULL;
     ASSERT_OK(strata_trace_load(path, &trace));
     EXPECT_STREQ(trace->stacks[trace->events[0].stack], trace->tags[trace->events[0].tag]);
     EXPECT_EQ(trace->stacks[trace->events[0].stack][0], 't');

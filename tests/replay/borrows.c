@@ -32,11 +32,11 @@ TEST(borrows, are_kept_by_lifetime) {
     EXPECT_FALSE(strata_borrows_remove(&borrows, 1, 1));
     EXPECT_FALSE(strata_borrows_remove(&borrows, 2, 1));
     expect_streams(&borrows, 1, (const uint32_t[]){2, 0}, 2);
-    EXPECT_TRUE(strata_borrows_take(&borrows, 1, &stream));
+    EXPECT_TRUE(strata_borrows_pop(&borrows, 1, &stream));
     EXPECT_EQ(stream, 2);
-    EXPECT_TRUE(strata_borrows_take(&borrows, 1, &stream));
+    EXPECT_TRUE(strata_borrows_pop(&borrows, 1, &stream));
     EXPECT_EQ(stream, 0);
-    EXPECT_FALSE(strata_borrows_take(&borrows, 1, &stream));
+    EXPECT_FALSE(strata_borrows_pop(&borrows, 1, &stream));
     EXPECT_EQ(stream, 0);
     expect_streams(&borrows, 3, (const uint32_t[]){1}, 1);
     strata_borrows_end(&borrows);
@@ -52,7 +52,7 @@ TEST(borrows, entries_are_used_again) {
         EXPECT_OK(strata_borrows_add(&borrows, i % 2, i, &added));
         EXPECT_OK(strata_borrows_add(&borrows, i % 2, i + 1, &added));
         EXPECT_TRUE(strata_borrows_remove(&borrows, i % 2, i));
-        EXPECT_TRUE(strata_borrows_take(&borrows, i % 2, &stream));
+        EXPECT_TRUE(strata_borrows_pop(&borrows, i % 2, &stream));
         EXPECT_EQ(stream, i + 1);
     }
     EXPECT_EQ(borrows.count, 3); /* the unused first entry and two more */

@@ -125,8 +125,8 @@ typedef struct pair {
 
 static void expect_bounds(const void *context) {
     const pair_t *pair = context;
-    strata_trace_t *trace CLOSED_BY(trace_gone) = project_trace(pair->trace);
-    strata_strategy_t *strategy CLOSED_BY(strategy_gone) = strategy_of(pair->preset, NULL);
+    strata_trace_t *trace CLOSED_BY(trace_cleanup) = project_trace(pair->trace);
+    strata_strategy_t *strategy CLOSED_BY(strategy_cleanup) = strategy_of(pair->preset, NULL);
     ASSERT_TRUE(trace && strategy);
     strata_run_result_t whole = run_bounded(trace, strategy, 80 * GIB);
     if (strata_test_has_failed()) return;
@@ -135,7 +135,7 @@ static void expect_bounds(const void *context) {
     /* Some traces have work after the borrow, which paddle's events do not cover. If memory is short, it is unmapped under that work. */
     static const char *const covered[] = {"stream_safe.event=free", NULL};
     bool uncovered = strncmp(pair->preset, "paddle", 6) == 0;
-    strata_strategy_t *safe CLOSED_BY(strategy_gone) = strategy_of(pair->preset, uncovered ? covered : NULL);
+    strata_strategy_t *safe CLOSED_BY(strategy_cleanup) = strategy_of(pair->preset, uncovered ? covered : NULL);
     ASSERT_TRUE(safe);
     strata_run_result_t refused = run_bounded(trace, safe, whole.figures.peak_requested_bytes / 100 * 97);
     EXPECT_GT(refused.figures.oom_count, 0);
@@ -145,7 +145,7 @@ static void expect_bounds(const void *context) {
 
 /* Two streams work in turn on blocks that are freed at once, with the host far ahead of both. */
 static strata_trace_t *far_ahead(uint64_t size, int blocks) {
-    char *text CLOSED_BY(text_gone) = malloc(256 * (size_t)blocks + 64), *at = text;
+    char *text CLOSED_BY(text_cleanup) = malloc(256 * (size_t)blocks + 64), *at = text;
     at += sprintf(at, WORK_COLUMNS);
     for (int i = 1, t = 0; i <= blocks; i++, t += 12) {
         at += sprintf(at, "alloc,%d,%llu,1,%d,,\nwork,%d,,1,%d,100,\nwait,,,0,%d,,1\n", i, (unsigned long long)size, t, i, t + 2,
@@ -159,8 +159,8 @@ static strata_trace_t *far_ahead(uint64_t size, int blocks) {
 TEST(bounds, reused_memory_counts_once) {
     static const uint64_t sizes[] = {GIB, 3 * GIB, 700 * MIB + 1000};
     for (int i = 0; i < 3; i++) {
-        strata_trace_t *trace CLOSED_BY(trace_gone) = far_ahead(sizes[i], 200);
-        strata_strategy_t *strategy CLOSED_BY(strategy_gone) = strategy_of("cuda_malloc_async", NULL);
+        strata_trace_t *trace CLOSED_BY(trace_cleanup) = far_ahead(sizes[i], 200);
+        strata_strategy_t *strategy CLOSED_BY(strategy_cleanup) = strategy_of("cuda_malloc_async", NULL);
         ASSERT_TRUE(trace && strategy);
         strata_figures_t f = run_bounded(trace, strategy, 80 * GIB).figures;
         EXPECT_EQ(f.failed_operations, 0);

@@ -26,10 +26,10 @@ static const capacity_t capacities[] = {{"1GiB", GIB},
 /* The time equals that on the usual device within 1 %, because chunks and ranges have the same sizes. A strategy whose sizes are a share of the
  * memory takes longer in proportion. */
 TEST_EACH(capacities, every_preset_serves_one_block, capacity_t, capacities) {
-    strata_trace_t *trace CLOSED_BY(trace_gone) = trace_of(ONE_BLOCK);
+    strata_trace_t *trace CLOSED_BY(trace_cleanup) = trace_of(ONE_BLOCK);
     ASSERT_TRUE(trace);
     for (const strata_preset_text_t *preset = strata_preset_texts; preset->name; preset++) {
-        strata_strategy_t *strategy CLOSED_BY(strategy_gone) = strategy_of(preset->name, NULL);
+        strata_strategy_t *strategy CLOSED_BY(strategy_cleanup) = strategy_of(preset->name, NULL);
         ASSERT_TRUE(strategy);
         strata_figures_t usual = replay_trace(trace, strategy, 0, LAG).figures;
         strata_figures_t f = replay_trace(trace, strategy, row->bytes, LAG).figures;
@@ -58,8 +58,8 @@ static const share_t shares[] = {
 };
 
 TEST_EACH(capacities, a_share_of_all, share_t, shares) {
-    strata_trace_t *trace CLOSED_BY(trace_gone) = trace_of(ONE_BLOCK);
-    strata_strategy_t *strategy CLOSED_BY(strategy_gone) = strategy_of(row->text, NULL);
+    strata_trace_t *trace CLOSED_BY(trace_cleanup) = trace_of(ONE_BLOCK);
+    strata_strategy_t *strategy CLOSED_BY(strategy_cleanup) = strategy_of(row->text, NULL);
     ASSERT_TRUE(trace && strategy);
     for (size_t i = 0; i < sizeof capacities / sizeof *capacities; i++) {
         strata_figures_t f = replay_trace(trace, strategy, capacities[i].bytes, LAG).figures;

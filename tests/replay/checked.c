@@ -83,7 +83,7 @@ TEST(checked, paddle_is_unsafe_where_borrows_come_first) {
 TEST(checked, a_trace_without_work_is_checked_by_its_borrows) {
     static const char text[] = COLUMNS "alloc,1,4194304,0,0\nborrow,1,0,1,10\nfree,1,0,0,20\nalloc,2,4194304,0,30\n"
                                        "free,2,0,0,40\n";
-    strata_trace_t *trace CLOSED_BY(trace_gone) = trace_of(text);
+    strata_trace_t *trace CLOSED_BY(trace_cleanup) = trace_of(text);
     strata_strategy_t *early = strategy_of("paddle", NULL), *strata = strategy_of("strata", NULL);
     strata_run_result_t r = replay_checked(trace, early, 0);
     EXPECT_EQ(r.figures.hazards, 1);
@@ -95,9 +95,9 @@ TEST(checked, a_trace_without_work_is_checked_by_its_borrows) {
 
 static void expect_none(const char *text) {
     static const char *const presets[] = {"strata", "system", "cuda_malloc_async"};
-    strata_trace_t *trace CLOSED_BY(trace_gone) = trace_of(text);
+    strata_trace_t *trace CLOSED_BY(trace_cleanup) = trace_of(text);
     for (size_t i = 0; i < sizeof presets / sizeof *presets; i++) {
-        strata_strategy_t *strategy CLOSED_BY(strategy_gone) = strategy_of(presets[i], NULL);
+        strata_strategy_t *strategy CLOSED_BY(strategy_cleanup) = strategy_of(presets[i], NULL);
         strata_run_result_t r = replay_checked(trace, strategy, 0);
         EXPECT_EQ(r.figures.failed_operations, 0);
         if (r.figures.hazards) FAIL_TEST("%s: %s", presets[i], r.first_hazards);
@@ -131,8 +131,8 @@ TEST(checked, the_first_borrower_of_memory_without_an_owner) {
     for (size_t i = 0; i < sizeof well_formed / sizeof *well_formed * 2; i++) {
         char text[400];
         snprintf(text, sizeof text, "op,id,size,stream,time_us,place\n%s", well_formed[i / 2].rows);
-        strata_trace_t *trace CLOSED_BY(trace_gone) = trace_of(text);
-        strata_strategy_t *strategy CLOSED_BY(strategy_gone) = strategy_of(presets[i % 2], NULL);
+        strata_trace_t *trace CLOSED_BY(trace_cleanup) = trace_of(text);
+        strata_strategy_t *strategy CLOSED_BY(strategy_cleanup) = strategy_of(presets[i % 2], NULL);
         strata_run_options_t options = {.target = {.profile = strata_sim_profile("h100")},
                                         .timeline = {.lag_ns = LAG, .legacy_default = well_formed[i / 2].legacy},
                                         .check = true};
@@ -147,8 +147,8 @@ TEST(checked, the_first_borrower_of_memory_without_an_owner) {
 /* The program's own fault: stream 1 works on a block of stream 0 and nobody says so. */
 TEST(checked, a_free_that_covers_too_little) {
     static const char text[] = WORK_COLUMNS "alloc,1,4194304,0,0,,\nwork,1,0,1,5,900,\nfree,1,0,0,8,,\n";
-    strata_trace_t *trace CLOSED_BY(trace_gone) = trace_of(text);
-    strata_strategy_t *strategy CLOSED_BY(strategy_gone) = strategy_of("strata", NULL);
+    strata_trace_t *trace CLOSED_BY(trace_cleanup) = trace_of(text);
+    strata_strategy_t *strategy CLOSED_BY(strategy_cleanup) = strategy_of("strata", NULL);
     strata_run_result_t r = replay_checked(trace, strategy, 0);
     EXPECT_EQ(r.figures.hazards, 1);
     EXPECT_CONTAINS(r.first_hazards, "neither covered by a borrow nor ordered");
@@ -159,8 +159,8 @@ TEST(checked, a_free_that_covers_too_little) {
 TEST(checked, where_a_device_free_does_not_wait_system_is_unsafe) {
     strata_sim_profile_t profile = *strata_sim_profile("h100");
     profile.free_waits = false;
-    strata_trace_t *trace CLOSED_BY(trace_gone) = project_trace("alexnet-training.csv.gz");
-    strata_strategy_t *strategy CLOSED_BY(strategy_gone) = strategy_of("system", NULL);
+    strata_trace_t *trace CLOSED_BY(trace_cleanup) = project_trace("alexnet-training.csv.gz");
+    strata_strategy_t *strategy CLOSED_BY(strategy_cleanup) = strategy_of("system", NULL);
     strata_run_options_t options = {.target = {.profile = &profile}, .timeline = {.lag_ns = LAG}, .check = true};
     strata_run_result_t result;
     EXPECT_OK(strata_run(trace, strategy, &options, &result));
@@ -170,8 +170,8 @@ TEST(checked, where_a_device_free_does_not_wait_system_is_unsafe) {
 
 /* The checker's own time is in a watched run, which so tells none of the allocator's. */
 TEST(checked, a_checked_run_gives_no_host_time) {
-    strata_trace_t *trace CLOSED_BY(trace_gone) = trace_of(COLUMNS "alloc,1,256,0,0\nfree,1,0,0,1\n");
-    strata_strategy_t *strategy CLOSED_BY(strategy_gone) = strategy_of("strata", NULL);
+    strata_trace_t *trace CLOSED_BY(trace_cleanup) = trace_of(COLUMNS "alloc,1,256,0,0\nfree,1,0,0,1\n");
+    strata_strategy_t *strategy CLOSED_BY(strategy_cleanup) = strategy_of("strata", NULL);
     strata_candidate_t candidates[2] = {{.label = "x", .strategy = strategy, .target = {.profile = strata_sim_profile("h100")}}};
     candidates[1] = candidates[0];
     strata_comparison_t comparison = {.candidates = candidates, .candidate_count = 2, .repeat = 1, .check = true};

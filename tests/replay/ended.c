@@ -72,8 +72,8 @@ TEST(run_ended, a_router_that_frees_to_the_wrong_stack_is_found) {
 TEST(run_ended, memory_that_never_went_back_is_told_by_place) {
     strata_run_result_t r = run_lost("system", TO_NOBODY, true);
     EXPECT_EQ(r.figures.failed_operations, 0);
-    EXPECT_STREQ(r.ended.kept, "3072 lost bytes of gpu:0, neither live nor cached");
-    EXPECT_STREQ(run_lost("system", TO_NOBODY, false).ended.kept, "");
+    EXPECT_STREQ(r.ended.leaked, "3072 lost bytes of gpu:0, neither live nor cached");
+    EXPECT_STREQ(run_lost("system", TO_NOBODY, false).ended.leaked, "");
 }
 
 /* Every preset gives back all that nobody has, but for what it keeps for the next request. */
@@ -81,15 +81,16 @@ TEST(run_ended, no_preset_loses_memory) {
     static const char *const traces[] = {"alexnet-training.csv.gz", "tinytorch-mnist.csv"};
     const char *preset;
     for (size_t k = 0; k < sizeof traces / sizeof *traces; k++) {
-        strata_trace_t *trace CLOSED_BY(trace_gone) = project_trace(traces[k]);
+        strata_trace_t *trace CLOSED_BY(trace_cleanup) = project_trace(traces[k]);
         for (size_t i = 0; (preset = strata_preset_name(i)) != NULL; i++) {
-            strata_strategy_t *strategy CLOSED_BY(strategy_gone) = strategy_of(preset, NULL);
+            strata_strategy_t *strategy CLOSED_BY(strategy_cleanup) = strategy_of(preset, NULL);
             strata_run_options_t options = {
                 .target = {.profile = strata_sim_profile("h100")}, .timeline = {.lag_ns = LAG}, .check = true};
             strata_run_result_t result;
             EXPECT_OK(strata_run(trace, strategy, &options, &result));
-            if (*result.ended.unsound || *result.ended.kept || *result.ended.lost)
-                FAIL_TEST("%s under %s: %s%s%s", traces[k], preset, result.ended.unsound, result.ended.kept, result.ended.lost);
+            if (*result.ended.unsound || *result.ended.leaked || *result.ended.close_error)
+                FAIL_TEST("%s under %s: %s%s%s", traces[k], preset, result.ended.unsound, result.ended.leaked,
+                          result.ended.close_error);
         }
     }
 }
@@ -100,7 +101,7 @@ TEST(run_ended, what_is_sound_tells_nothing) {
         strata_run_result_t r = run_lost(branches[i], SOUND, true); /* id 3 is live at the end: that is the program's own matter */
         EXPECT_EQ(r.figures.live_at_end, 1);
         EXPECT_STREQ(r.ended.unsound, "");
-        EXPECT_STREQ(r.ended.kept, "");
-        EXPECT_STREQ(r.ended.lost, "");
+        EXPECT_STREQ(r.ended.leaked, "");
+        EXPECT_STREQ(r.ended.close_error, "");
     }
 }

@@ -5,7 +5,7 @@
 #include "tests/harness/test.h"
 #include "tests/replay/support/helpers.h"
 
-enum { ROWS_MOST = 32 };
+enum { ROWS_MAX = 32 };
 
 /* The expected figures after a row: live requested and allocated bytes, reserved bytes, and their peak within the row. */
 typedef struct row_bytes {
@@ -15,12 +15,12 @@ typedef struct row_bytes {
 typedef struct seen {
     size_t count, refused, refused_row;
     uint32_t refused_line;
-    strata_series_sample_t samples[ROWS_MOST];
+    strata_series_sample_t samples[ROWS_MAX];
 } seen_t;
 
 static void see_row(void *context, const strata_series_sample_t *sample) {
     seen_t *seen = context;
-    ASSERT_LT(seen->count, ROWS_MOST);
+    ASSERT_LT(seen->count, ROWS_MAX);
     seen->samples[seen->count++] = *sample;
 }
 
@@ -35,8 +35,8 @@ static void see_refused(void *context, size_t row, uint64_t time_ns, const strat
 
 static strata_run_result_t run_followed(const char *text, const char *preset, uint64_t capacity, seen_t *seen) {
     strata_run_result_t result = {.first_failure = ""};
-    strata_trace_t *trace CLOSED_BY(trace_gone) = trace_of(text);
-    strata_strategy_t *strategy CLOSED_BY(strategy_gone) = strategy_of(preset, NULL);
+    strata_trace_t *trace CLOSED_BY(trace_cleanup) = trace_of(text);
+    strata_strategy_t *strategy CLOSED_BY(strategy_cleanup) = strategy_of(preset, NULL);
     strata_run_follow_t follow = {.row = see_row, .refused = see_refused, .context = seen};
     strata_run_options_t options = {
         .target = {.profile = strata_sim_profile("h100"), .capacity = capacity}, .timeline = {.lag_ns = LAG}, .follow = &follow};

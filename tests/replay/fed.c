@@ -160,7 +160,7 @@ static comparing_t *comparing_begin(uint32_t threads) {
     return made;
 }
 
-static void comparing_gone(comparing_t **comparing) {
+static void comparing_cleanup(comparing_t **comparing) {
     for (size_t i = 0; i < CANDIDATES; i++) strata_strategy_delete((*comparing)->strategies[i]);
     free(*comparing);
 }
@@ -188,16 +188,16 @@ static char *json_of(const comparing_t *comparing) {
 }
 
 static char *figures_of_whole(const text_t *text) {
-    comparing_t *comparing CLOSED_BY(comparing_gone) = comparing_begin(1);
-    strata_trace_t *trace CLOSED_BY(trace_gone) = NULL;
+    comparing_t *comparing CLOSED_BY(comparing_cleanup) = comparing_begin(1);
+    strata_trace_t *trace CLOSED_BY(trace_cleanup) = NULL;
     EXPECT_OK(strata_trace_load(write_file("whole.csv", text->bytes, text->count), &trace));
     EXPECT_OK(strata_compare(&comparing->comparison, trace, comparing->results));
     return json_of(comparing);
 }
 
 static char *figures_of_file(uint32_t threads) {
-    comparing_t *comparing CLOSED_BY(comparing_gone) = comparing_begin(threads);
-    strata_trace_t *trace CLOSED_BY(trace_gone) = NULL;
+    comparing_t *comparing CLOSED_BY(comparing_cleanup) = comparing_begin(threads);
+    strata_trace_t *trace CLOSED_BY(trace_cleanup) = NULL;
     strata_trace_feed_t *feed;
     EXPECT_OK(strata_trace_feed_begin(temporary("whole.csv"), &feed));
     EXPECT_OK(strata_compare_feed(&comparing->comparison, feed, &trace, comparing->results));
@@ -205,8 +205,8 @@ static char *figures_of_file(uint32_t threads) {
 }
 
 static char *figures_of_slow(const text_t *text, uint32_t threads) {
-    comparing_t *comparing CLOSED_BY(comparing_gone) = comparing_begin(threads);
-    strata_trace_t *trace CLOSED_BY(trace_gone) = NULL;
+    comparing_t *comparing CLOSED_BY(comparing_cleanup) = comparing_begin(threads);
+    strata_trace_t *trace CLOSED_BY(trace_cleanup) = NULL;
     slow_t slow;
     slow_begin(&slow, text);
     comparing->comparison.progress = see;
@@ -217,8 +217,8 @@ static char *figures_of_slow(const text_t *text, uint32_t threads) {
 }
 
 static void expect_the_same(const text_t *text, uint32_t threads) {
-    char *whole CLOSED_BY(text_gone) = figures_of_whole(text);
-    char *file CLOSED_BY(text_gone) = figures_of_file(threads), *slow CLOSED_BY(text_gone) = figures_of_slow(text, threads);
+    char *whole CLOSED_BY(text_cleanup) = figures_of_whole(text);
+    char *file CLOSED_BY(text_cleanup) = figures_of_file(threads), *slow CLOSED_BY(text_cleanup) = figures_of_slow(text, threads);
     EXPECT_STREQ(whole, file);
     EXPECT_STREQ(whole, slow);
 }
@@ -247,8 +247,8 @@ TEST(fed, a_kernel_that_comes_in_two_pieces_is_one) {
 static void see_rows(void *context, uint64_t rows) { see(context, "", "", rows, 0); }
 
 static bool outgrows(const text_t *text) {
-    strata_strategy_t *strategy CLOSED_BY(strategy_gone) = strategy_of("strata", NULL);
-    strata_trace_t *trace CLOSED_BY(trace_gone) = NULL;
+    strata_strategy_t *strategy CLOSED_BY(strategy_cleanup) = strategy_of("strata", NULL);
+    strata_trace_t *trace CLOSED_BY(trace_cleanup) = NULL;
     strata_run_result_t *result = calloc(1, sizeof *result);
     bool outgrown = false;
     slow_t slow;
@@ -295,7 +295,7 @@ TEST(fed, a_row_that_changes_what_holds_of_the_whole_begins_the_run_again) {
 /* ---- failures ---------------------------------------------------------------------------------------------------------- */
 
 TEST(fed, a_wrong_row_at_the_end_is_reported_as_a_load_does) {
-    comparing_t *comparing CLOSED_BY(comparing_gone) = comparing_begin(CANDIDATES);
+    comparing_t *comparing CLOSED_BY(comparing_cleanup) = comparing_begin(CANDIDATES);
     strata_trace_t *trace = NULL;
     strata_trace_feed_t *feed;
     char said[4096];
@@ -323,7 +323,7 @@ static void let_it_be_seen(void *context, uint64_t rows) {
 }
 
 TEST(fed, a_wrong_row_ends_the_run_before_the_rows_that_came_before_it) {
-    strata_strategy_t *strategy CLOSED_BY(strategy_gone) = strategy_of("strata", NULL);
+    strata_strategy_t *strategy CLOSED_BY(strategy_cleanup) = strategy_of("strata", NULL);
     strata_trace_t *trace = NULL;
     strata_run_result_t *result = calloc(1, sizeof *result);
     bool outgrown;
@@ -345,10 +345,10 @@ TEST(fed, a_wrong_row_ends_the_run_before_the_rows_that_came_before_it) {
 }
 
 TEST(fed, a_strategy_that_has_too_little_ends_it) {
-    comparing_t *comparing CLOSED_BY(comparing_gone) = comparing_begin(1);
-    strata_strategy_t *strategy CLOSED_BY(strategy_gone) = strategy_of(
+    comparing_t *comparing CLOSED_BY(comparing_cleanup) = comparing_begin(1);
+    strata_strategy_t *strategy CLOSED_BY(strategy_cleanup) = strategy_of(
         "stack: [stream_safe, auto_growth: {preallocate: 1GiB}, system]\n", NULL);
-    strata_trace_t *trace CLOSED_BY(trace_gone) = NULL;
+    strata_trace_t *trace CLOSED_BY(trace_cleanup) = NULL;
     strata_trace_feed_t *feed;
     text_t text = lending(ROWS);
     comparing->candidates[2].strategy = strategy;
@@ -360,7 +360,7 @@ TEST(fed, a_strategy_that_has_too_little_ends_it) {
 }
 
 TEST(fed, real_devices_and_those_who_watch_need_the_whole_trace) {
-    comparing_t *comparing CLOSED_BY(comparing_gone) = comparing_begin(1);
+    comparing_t *comparing CLOSED_BY(comparing_cleanup) = comparing_begin(1);
     strata_run_follow_t follow = {.context = NULL};
     comparing->comparison.check = true;
     EXPECT_FALSE(strata_compare_may_feed(&comparing->comparison));

@@ -156,7 +156,7 @@ TEST(figures, ladders_of_every_place_count) {
         "stack: [stream_safe, auto_growth: {chunk_size: 2MiB}, limit: {bytes: 1MiB}, system]\n"
         "places: {pinned: [stream_safe, auto_growth: {chunk_size: 2MiB}, limit: {bytes: 1MiB}, system: {memory: pinned}]}\n";
     strata_run_result_t r = run_text(PLACES "alloc,1,2000000,0,0,pinned,,\nalloc,2,2000000,0,1,gpu,,\n", text, false);
-    EXPECT_EQ(r.figures.ladders, 2);
+    EXPECT_EQ(r.figures.recoveries, 2);
     EXPECT_EQ(r.figures.oom_count, 2);
     EXPECT_EQ(r.figures.failed_operations, 2);
     EXPECT_EQ(r.figures.live_at_end, 0);
@@ -195,12 +195,12 @@ TEST(figures, the_first_three_hazards_are_told) {
 
 /* What the first request leaves is idle where there is room for both, and goes back where there is not: the second alone has to fit. */
 TEST(figures, the_least_capacity_is_exact_to_a_step) {
-    strata_strategy_t *strategy CLOSED_BY(strategy_gone) = strategy_of(CHUNKS, NULL);
+    strata_strategy_t *strategy CLOSED_BY(strategy_cleanup) = strategy_of(CHUNKS, NULL);
     for (uint64_t i = 1; i <= 12; i++) {
         char rows[200];
         snprintf(rows, sizeof rows, COLUMNS "alloc,1,%llu,0,0\nfree,1,,0,1\nalloc,2,%llu,0,2\nfree,2,,0,3\n",
                  (unsigned long long)(i * 2 * MIB), (unsigned long long)((i + 1) * 2 * MIB));
-        strata_trace_t *trace CLOSED_BY(trace_gone) = trace_of(rows);
+        strata_trace_t *trace CLOSED_BY(trace_cleanup) = trace_of(rows);
         strata_candidate_t candidate = {.label = "x", .strategy = strategy, .target = {.profile = strata_sim_profile("h100")}};
         strata_comparison_t comparison = {.candidates = &candidate, .candidate_count = 1, .repeat = 1, .smallest = true};
         strata_run_result_t result;

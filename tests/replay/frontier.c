@@ -26,7 +26,7 @@ static point_t point_of(const strata_run_result_t *result) {
 }
 
 static point_t replay_point(const strata_trace_t *trace, const char *preset, bool check, uint64_t *hazards) {
-    strata_strategy_t *strategy CLOSED_BY(strategy_gone) = strategy_of(preset, NULL);
+    strata_strategy_t *strategy CLOSED_BY(strategy_cleanup) = strategy_of(preset, NULL);
     strata_run_options_t options = {
         .target = {.profile = strata_sim_profile("h100"), .capacity = ROOM}, .timeline = {.lag_ns = LAG}, .check = check};
     strata_run_result_t result = {.first_failure = ""};
@@ -55,7 +55,7 @@ static const struct {
 
 TEST(frontier, strata_reserves_little_more_than_is_requested) {
     for (size_t i = 0; i < sizeof traces / sizeof *traces; i++) {
-        strata_trace_t *trace CLOSED_BY(trace_gone) = project_trace(traces[i].name);
+        strata_trace_t *trace CLOSED_BY(trace_cleanup) = project_trace(traces[i].name);
         point_t p = replay_point(trace, "strata", false, NULL);
         printf("%s: reserved %.4f, device %.3f ms\n", traces[i].name, p.reserved, p.device_ms);
         EXPECT_LE(p.reserved, traces[i].most);
@@ -66,7 +66,7 @@ TEST(frontier, strata_reserves_little_more_than_is_requested) {
 /* In programs of one stream: at most twice what PyTorch's allocator takes, or half a percent of the program. */
 TEST(frontier, in_twice_the_device_time_of_pytorch) {
     for (size_t i = 0; i < sizeof traces / sizeof *traces && traces[i].name[0] != 's'; i++) {
-        strata_trace_t *trace CLOSED_BY(trace_gone) = project_trace(traces[i].name);
+        strata_trace_t *trace CLOSED_BY(trace_cleanup) = project_trace(traces[i].name);
         point_t ours = replay_point(trace, "strata", false, NULL), theirs = replay_point(trace, "pytorch", false, NULL);
         double half = 0.005 * ours.end_ms, twice = 2 * theirs.device_ms;
         printf("%s: device %.3f ms, pytorch %.3f\n", traces[i].name, ours.device_ms, theirs.device_ms);
@@ -77,7 +77,7 @@ TEST(frontier, in_twice_the_device_time_of_pytorch) {
 /* A program that fetches all its layers before the GPU has anything to do begins as early as over chunks, where a GiB costs less: one handle
  * more costs 0.04 ms. */
 TEST(frontier, a_program_of_many_layers_ends_as_early_as_over_chunks) {
-    strata_trace_t *trace CLOSED_BY(trace_gone) = project_trace("streams-sharded-training.csv.gz");
+    strata_trace_t *trace CLOSED_BY(trace_cleanup) = project_trace("streams-sharded-training.csv.gz");
     point_t ours = replay_point(trace, "strata", false, NULL), chunks = replay_point(trace, "strata-malloc", false, NULL);
     printf("ends at %.3f ms, over chunks at %.3f\n", ours.end_ms, chunks.end_ms);
     EXPECT_LE(ours.end_ms, chunks.end_ms + 0.03);
@@ -98,7 +98,7 @@ static bool is_better(const strata_trace_t *trace, const point_t *ours, const ch
 TEST(frontier, no_preset_is_better_in_both) {
     const char *preset;
     for (size_t i = 0; i < sizeof traces / sizeof *traces; i++) {
-        strata_trace_t *trace CLOSED_BY(trace_gone) = project_trace(traces[i].name);
+        strata_trace_t *trace CLOSED_BY(trace_cleanup) = project_trace(traces[i].name);
         point_t ours = replay_point(trace, "strata", false, NULL);
         for (size_t n = 0; (preset = strata_preset_name(n)) != NULL; n++)
             if (is_better(trace, &ours, preset)) FAIL_TEST("%s: %s holds less in less device time", traces[i].name, preset);
@@ -153,9 +153,9 @@ static strata_trace_t *repeated(const strata_trace_t *trace, uint32_t times) {
 TEST(frontier, repeated_programs_come_to_rest) {
     static const char *const names[] = {"tinytorch-mnist.csv", "ddp-2rank-v100.csv.gz"};
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
-        strata_trace_t *trace CLOSED_BY(trace_gone) = project_trace(names[i]);
-        strata_trace_t *five CLOSED_BY(trace_gone) = repeated(trace, 5);
-        strata_strategy_t *strategy CLOSED_BY(strategy_gone) = strategy_of("strata", NULL);
+        strata_trace_t *trace CLOSED_BY(trace_cleanup) = project_trace(names[i]);
+        strata_trace_t *five CLOSED_BY(trace_cleanup) = repeated(trace, 5);
+        strata_strategy_t *strategy CLOSED_BY(strategy_cleanup) = strategy_of("strata", NULL);
         strata_run_result_t r = replay_trace(five, strategy, ROOM, LAG);
         EXPECT_EQ(r.figures.failed_operations, 0);
         EXPECT_EQ(r.figures.steady_device_ms, 0);

@@ -25,7 +25,7 @@ TEST(measure, reading_the_clock_is_not_the_allocators_own_time) {
     strata_figures_t figures = {0};
     strata_handle_t event;
     double own_ns;
-    strata_trace_t *trace CLOSED_BY(trace_gone) = trace_of(COLUMNS);
+    strata_trace_t *trace CLOSED_BY(trace_cleanup) = trace_of(COLUMNS);
     ASSERT_NE(trace, NULL);
     ASSERT_OK(strata_machine_open(&target, 1, &machine));
     ASSERT_OK(strata_device_event_create(machine.devices[0], &event));
@@ -54,7 +54,7 @@ TEST(measure, an_operation_that_was_not_made_took_no_time) {
     strata_timeline_t timeline;
     strata_figures_t figures = {0};
     double own_ns = 1;
-    strata_trace_t *trace CLOSED_BY(trace_gone) = trace_of(COLUMNS);
+    strata_trace_t *trace CLOSED_BY(trace_cleanup) = trace_of(COLUMNS);
     ASSERT_NE(trace, NULL);
     ASSERT_OK(strata_machine_open(&target, 1, &machine));
     ASSERT_OK(strata_timeline_begin(&timeline, trace, &machine, &options));
@@ -112,10 +112,10 @@ TEST(measure, the_moments_that_may_begin_the_last_third_are_remembered) {
     for (size_t row = 0; row < MOMENTS && !strata_test_has_failed(); row++) {
         size_t steady = strata_measure_steady_row(row + 1);
         timeline.own.call_ns = 0 - (uint64_t)(row + 1);
-        ASSERT_OK(strata_measure_remember(&measure, row));
+        ASSERT_OK(strata_measure_add_point(&measure, row));
         strata_measure_steady_from(&measure, steady);
         EXPECT_EQ(measure.steady.call_ns, steady);
     }
-    EXPECT_LT(measure.then_capacity, MOMENTS);
+    EXPECT_LT(measure.point_capacity, MOMENTS);
     strata_measure_end(&measure);
 }

@@ -33,7 +33,7 @@ static void free_all(strata_strategy_t **strategies) {
 
 /* All figures as JSON, without the host's time. */
 static char *figures_with(const char *name, uint64_t capacity, uint32_t threads) {
-    strata_trace_t *trace CLOSED_BY(trace_gone) = project_trace(name);
+    strata_trace_t *trace CLOSED_BY(trace_cleanup) = project_trace(name);
     strata_strategy_t *strategies[CANDIDATES];
     strata_candidate_t candidates[CANDIDATES] = {{.label = NULL}};
     strata_run_result_t *results = calloc(CANDIDATES, sizeof *results);
@@ -66,8 +66,8 @@ TEST(parallel, figures_are_those_of_one_after_another) {
     } cases[] = {
         {"streams-sharded-training.csv.gz", 12 * GIB}, {"streams-serving.csv.gz", 0}, {"alexnet-training.csv.gz", 2 * GIB}};
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-        char *one CLOSED_BY(text_gone) = figures_with(cases[i].trace, cases[i].capacity, 1);
-        char *many CLOSED_BY(text_gone) = figures_with(cases[i].trace, cases[i].capacity, CANDIDATES);
+        char *one CLOSED_BY(text_cleanup) = figures_with(cases[i].trace, cases[i].capacity, 1);
+        char *many CLOSED_BY(text_cleanup) = figures_with(cases[i].trace, cases[i].capacity, CANDIDATES);
         EXPECT_STREQ(one, many);
     }
 }
@@ -87,16 +87,16 @@ static strata_status_t count_job(void *context, size_t job) {
 TEST(parallel, each_job_is_done_once) {
     for (size_t threads = 0; threads <= 8; threads++) {
         counted_t counted = {.first_failing = JOBS};
-        ASSERT_OK(strata_jobs_do(JOBS, threads, count_job, &counted));
+        ASSERT_OK(strata_jobs_run(JOBS, threads, count_job, &counted));
         for (size_t i = 0; i < JOBS; i++) EXPECT_EQ(counted.done[i], 1);
     }
-    EXPECT_OK(strata_jobs_do(0, 4, count_job, NULL));
+    EXPECT_OK(strata_jobs_run(0, 4, count_job, NULL));
 }
 
 TEST(parallel, the_first_failure_in_their_order_is_reported) {
     for (size_t threads = 0; threads <= 8; threads++) {
         counted_t counted = {.first_failing = 77};
-        EXPECT_SAYS(STRATA_E_INVALID, strata_jobs_do(JOBS, threads, count_job, &counted), "job 77");
+        EXPECT_SAYS(STRATA_E_INVALID, strata_jobs_run(JOBS, threads, count_job, &counted), "job 77");
         for (size_t i = 0; i <= 77; i++) EXPECT_EQ(counted.done[i], 1);
     }
 }

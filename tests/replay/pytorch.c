@@ -68,13 +68,13 @@ TEST(pytorch, climbs_no_ladder_but_its_own_steps) {
     EXPECT_LE(roomy.figures.deferred_peak_bytes, 37572000000 + 1152 * MIB);
     EXPECT_EQ(roomy.figures.failed_operations, 0);
     strata_run_result_t tight = replay_named("streams-sharded-training.csv.gz", "pytorch", NULL, 24 * GIB, LAG);
-    EXPECT_EQ(tight.figures.ladders, 0);
+    EXPECT_EQ(tight.figures.recoveries, 0);
     EXPECT_GT(tight.figures.device_calls.made[STRATA_CALL_free], 0);
     EXPECT_GT(tight.figures.stall_ms, 0);
     EXPECT_EQ(tight.figures.failed_operations, 0);
     strata_run_result_t small = replay_named("streams-sharded-training.csv.gz", "pytorch", NULL, 12 * GIB, LAG);
     EXPECT_GT(small.figures.oom_count, 0);
-    EXPECT_EQ(small.figures.ladders, 0);
+    EXPECT_EQ(small.figures.recoveries, 0);
 }
 
 /* Without streams a block of one stream reaches another after a wait of the host, and no borrow is known. */

@@ -50,8 +50,8 @@ TEST(real, time_is_real) {
 
 TEST(real, cannot_be_checked) {
     strata_run_result_t result;
-    strata_trace_t *trace CLOSED_BY(trace_gone) = trace_of(COLUMNS "alloc,1,1048576,0,0\nfree,1,0,0,9\n");
-    strata_strategy_t *strategy CLOSED_BY(strategy_gone) = strategy_of("strata", NULL);
+    strata_trace_t *trace CLOSED_BY(trace_cleanup) = trace_of(COLUMNS "alloc,1,1048576,0,0\nfree,1,0,0,9\n");
+    strata_strategy_t *strategy CLOSED_BY(strategy_cleanup) = strategy_of("strata", NULL);
     strata_run_options_t options = {.check = true};
     fake_reset();
     EXPECT_SAYS(STRATA_E_UNSUPPORTED, strata_run(trace, strategy, &options, &result), "write --device sim");
@@ -61,8 +61,8 @@ TEST(real, cannot_be_checked) {
 /* A capacity can be given to simulated devices alone, so none can be searched. */
 TEST(real, has_no_least_capacity) {
     strata_run_result_t result;
-    strata_trace_t *trace CLOSED_BY(trace_gone) = trace_of(COLUMNS "alloc,1,1048576,0,0\nfree,1,0,0,9\n");
-    strata_strategy_t *strategy CLOSED_BY(strategy_gone) = strategy_of("strata", NULL);
+    strata_trace_t *trace CLOSED_BY(trace_cleanup) = trace_of(COLUMNS "alloc,1,1048576,0,0\nfree,1,0,0,9\n");
+    strata_strategy_t *strategy CLOSED_BY(strategy_cleanup) = strategy_of("strata", NULL);
     strata_candidate_t candidate = {.label = "x", .strategy = strategy};
     strata_comparison_t comparison = {.candidates = &candidate, .candidate_count = 1, .repeat = 1, .smallest = true};
     fake_reset();

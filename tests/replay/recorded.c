@@ -73,9 +73,9 @@ TEST(recorded, sharded_training_waits_instead_of_failing) {
     for (size_t i = 0; i < 2; i++) {
         strata_run_result_t r = replay_named("streams-sharded-training.csv.gz", presets[i], NULL, 24 * GIB, LAG);
         EXPECT_EQ(r.figures.failed_operations, 0);
-        EXPECT_EQ(r.figures.ladders > 0, i == 0); /* patience does not come as far as that */
+        EXPECT_EQ(r.figures.recoveries > 0, i == 0); /* patience does not come as far as that */
         r = replay_named("streams-sharded-training.csv.gz", presets[i], NULL, enough[i], LAG);
-        EXPECT_GT(r.figures.ladders, 0);
+        EXPECT_GT(r.figures.recoveries, 0);
         EXPECT_EQ(r.figures.failed_operations, 0);
         EXPECT_EQ(r.figures.live_at_end, 32);
         r = replay_named("streams-sharded-training.csv.gz", presets[i], NULL, 12 * GIB, LAG);
@@ -114,7 +114,7 @@ TEST(recorded, patience_needs_a_third_of_the_memory) {
     EXPECT_LE(ratio(&with), 1.15);
     EXPECT_LE(with.figures.end_ms, without.figures.end_ms * 1.01);
     EXPECT_EQ(with.figures.failed_operations, 0);
-    EXPECT_EQ(with.figures.ladders, 0);
+    EXPECT_EQ(with.figures.recoveries, 0);
     EXPECT_GT(with.figures.stall_ms, 0);
 }
 

@@ -198,8 +198,8 @@ TEST(run, pools_are_called_by_their_numbers) {
 }
 
 TEST(run, pools_that_a_strategy_does_not_name_are_none) {
-    strata_trace_t *trace CLOSED_BY(trace_gone) = trace_of("op,id,size,stream,time_us,pool\nalloc,1,1000,0,0,7\n");
-    strata_strategy_t *strategy CLOSED_BY(strategy_gone) = strategy_of("stack: [system]\n", NULL);
+    strata_trace_t *trace CLOSED_BY(trace_cleanup) = trace_of("op,id,size,stream,time_us,pool\nalloc,1,1000,0,0,7\n");
+    strata_strategy_t *strategy CLOSED_BY(strategy_cleanup) = strategy_of("stack: [system]\n", NULL);
     uint64_t others = 5, *pools = &others;
     EXPECT_OK(strata_names_of_pools(strategy, trace, 0, &pools));
     EXPECT_EQ(pools, NULL);
@@ -241,18 +241,18 @@ TEST(run, an_open_without_memory_counts_nothing) {
 
 /* scrub fills what is fresh and what passes to another owner: to a from the device, to b, to nobody. */
 TEST(run, tags_are_told_to_the_allocator) {
-    strata_trace_t *trace CLOSED_BY(trace_gone) = trace_of(
+    strata_trace_t *trace CLOSED_BY(trace_cleanup) = trace_of(
         "op,id,size,stream,time_us,tag\nalloc,1,1000,0,0,a\nfree,1,,0,1,\nalloc,2,1000,0,2,a\nfree,2,,0,3,\n"
         "alloc,3,1000,0,4,b\nfree,3,,0,5,\nalloc,4,1000,0,6,\n");
-    strata_strategy_t *strategy CLOSED_BY(strategy_gone) = strategy_of("stack: [scrub, auto_growth, system]\n", NULL);
+    strata_strategy_t *strategy CLOSED_BY(strategy_cleanup) = strategy_of("stack: [scrub, auto_growth, system]\n", NULL);
     strata_run_result_t r = replay_trace(trace, strategy, 0, LAG);
     EXPECT_EQ(r.figures.device_calls.made[STRATA_CALL_fill], 3);
 }
 
 TEST(run, the_least_capacity_is_found_and_replayed) {
-    strata_trace_t *trace CLOSED_BY(trace_gone) = trace_of(
+    strata_trace_t *trace CLOSED_BY(trace_cleanup) = trace_of(
         COLUMNS "alloc,1,9437184,0,0\nfree,1,0,0,1\nalloc,2,5242880,0,2\nalloc,3,5242880,0,3\n");
-    strata_strategy_t *strategy CLOSED_BY(strategy_gone) = strategy_of("system", NULL);
+    strata_strategy_t *strategy CLOSED_BY(strategy_cleanup) = strategy_of("system", NULL);
     strata_candidate_t candidate = {.label = "x", .strategy = strategy, .target = {.profile = strata_sim_profile("h100")}};
     strata_comparison_t comparison = {.candidates = &candidate, .candidate_count = 1, .repeat = 2, .smallest = true};
     strata_run_result_t result;
@@ -279,8 +279,8 @@ TEST(run, no_least_capacity_is_made_up) {
         {"op,id,size,stream,time_us,align\nalloc,1,100,0,0,4096\n", "paddle"},
         {COLUMNS "alloc,1,9437184,0,0\n", "stack: [stream_safe, limit: {bytes: 4MiB}, system]\n"}};
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-        strata_trace_t *trace CLOSED_BY(trace_gone) = trace_of(cases[i][0]);
-        strata_strategy_t *strategy CLOSED_BY(strategy_gone) = strategy_of(cases[i][1], NULL);
+        strata_trace_t *trace CLOSED_BY(trace_cleanup) = trace_of(cases[i][0]);
+        strata_strategy_t *strategy CLOSED_BY(strategy_cleanup) = strategy_of(cases[i][1], NULL);
         strata_candidate_t candidate = {.label = "x", .strategy = strategy, .target = {.profile = strata_sim_profile("h100")}};
         strata_comparison_t comparison = {.candidates = &candidate, .candidate_count = 1, .repeat = 1, .smallest = true};
         strata_run_result_t result;
@@ -292,9 +292,9 @@ TEST(run, no_least_capacity_is_made_up) {
 
 /* Without --smallest the search covers only contenders with the fewest failures, and only if none serves everything. */
 TEST(run, the_nearest_are_searched_if_none_serves) {
-    strata_trace_t *trace CLOSED_BY(trace_gone) = trace_of(COLUMNS "alloc,1,9437184,0,0\nalloc,2,5242880,0,1\nfree,2,0,0,2\n");
-    strata_strategy_t *large CLOSED_BY(strategy_gone) = strategy_of("stack: [auto_growth: {chunk_size: 32MiB}, system]\n", NULL);
-    strata_strategy_t *exact CLOSED_BY(strategy_gone) = strategy_of("system", NULL);
+    strata_trace_t *trace CLOSED_BY(trace_cleanup) = trace_of(COLUMNS "alloc,1,9437184,0,0\nalloc,2,5242880,0,1\nfree,2,0,0,2\n");
+    strata_strategy_t *large CLOSED_BY(strategy_cleanup) = strategy_of("stack: [auto_growth: {chunk_size: 32MiB}, system]\n", NULL);
+    strata_strategy_t *exact CLOSED_BY(strategy_cleanup) = strategy_of("system", NULL);
     strata_target_t target = {.profile = strata_sim_profile("h100"), .capacity = 12 * MIB};
     strata_candidate_t candidates[2] = {{.label = "large", .strategy = large, .target = target},
                                         {.label = "exact", .strategy = exact, .target = target}};
@@ -314,8 +314,8 @@ TEST(run, the_nearest_are_searched_if_none_serves) {
 
 /* On a device too small for what is got at open the open is refused: too little, and no end of the comparison. */
 TEST(run, the_least_capacity_of_a_strategy_that_opens_with_memory) {
-    strata_trace_t *trace CLOSED_BY(trace_gone) = trace_of(COLUMNS "alloc,1,1048576,0,0\nfree,1,0,0,1\n");
-    strata_strategy_t *strategy CLOSED_BY(strategy_gone) = strategy_of(
+    strata_trace_t *trace CLOSED_BY(trace_cleanup) = trace_of(COLUMNS "alloc,1,1048576,0,0\nfree,1,0,0,1\n");
+    strata_strategy_t *strategy CLOSED_BY(strategy_cleanup) = strategy_of(
         "stack: [stream_safe, auto_growth: {preallocate: 1GiB}, system]\n", NULL);
     strata_candidate_t candidate = {.label = "x", .strategy = strategy, .target = {.profile = strata_sim_profile("h100")}};
     strata_comparison_t comparison = {.candidates = &candidate, .candidate_count = 1, .repeat = 1, .smallest = true};
@@ -329,8 +329,8 @@ TEST(run, the_least_capacity_of_a_strategy_that_opens_with_memory) {
 /* On a device of c MiB, 500 of them the context's beside it, the limit is (c + 500) / 2: 2 GiB want 3,596, far above what is used. */
 TEST(run, the_least_capacity_of_a_strategy_that_may_use_a_share_of_the_device) {
     static const uint64_t capacities[] = {0, 3597 * MIB, STRATA_SIM_UNLIMITED};
-    strata_trace_t *trace CLOSED_BY(trace_gone) = trace_of(COLUMNS "alloc,1,2147483648,0,0\nfree,1,0,0,1\n");
-    strata_strategy_t *strategy CLOSED_BY(strategy_gone) = strategy_of(
+    strata_trace_t *trace CLOSED_BY(trace_cleanup) = trace_of(COLUMNS "alloc,1,2147483648,0,0\nfree,1,0,0,1\n");
+    strata_strategy_t *strategy CLOSED_BY(strategy_cleanup) = strategy_of(
         "stack: [stream_safe, auto_growth, limit: {fraction: 0.5}, system]\n", NULL);
     for (size_t i = 0; i < sizeof capacities / sizeof *capacities; i++) {
         strata_candidate_t candidate = {.label = "x", .strategy = strategy, .target = {.profile = strata_sim_profile("h100")}};
@@ -345,9 +345,9 @@ TEST(run, the_least_capacity_of_a_strategy_that_may_use_a_share_of_the_device) {
 
 /* Each host allocation of a run failed in turn: it ends, with a status or with failed operations, and leaves nothing. */
 TEST(run, survives_every_failed_allocation) {
-    strata_trace_t *trace CLOSED_BY(trace_gone) = trace_of(
+    strata_trace_t *trace CLOSED_BY(trace_cleanup) = trace_of(
         COLUMNS "alloc,1,256,0,0\nalloc,2,256,1,1\nborrow,1,0,1,2\nfree,1,0,0,3\nfree,2,0,1,4\n");
-    strata_strategy_t *strategy CLOSED_BY(strategy_gone) = strategy_of("strata", NULL);
+    strata_strategy_t *strategy CLOSED_BY(strategy_cleanup) = strategy_of("strata", NULL);
     ASSERT_TRUE(trace && strategy);
     replay_trace(trace, strategy, 0, LAG); /* what lives as long as the process is made */
     uint64_t before = strata_host_allocations();
@@ -399,7 +399,7 @@ enum { STREAMS = 300, LOOKS_PER_STREAM = 15 };
 static void look_at_looks(void *context, const strata_run_moment_t *moment) {
     strata_domain_t *domain;
     ASSERT_OK(strata_facade_domain(strata_facade_of(moment->facade), strata_gpu(0), &domain));
-    *(uint64_t *)context = domain->looked;
+    *(uint64_t *)context = domain->examined;
 }
 
 /* Each stream's first request grows: what is reserved then is asked without a look at the other streams' stacks. */
@@ -408,12 +408,12 @@ TEST(run, a_growth_does_not_look_at_every_stream) {
     int length = snprintf(rows, sizeof rows, COLUMNS);
     for (int i = 0; i < STREAMS; i++)
         length += snprintf(rows + length, sizeof rows - (size_t)length, "alloc,%d,1000,%d,%d\n", i, i, i);
-    strata_trace_t *trace CLOSED_BY(trace_gone) = trace_of(rows);
-    strata_strategy_t *strategy CLOSED_BY(strategy_gone) = strategy_of("strata", NULL);
+    strata_trace_t *trace CLOSED_BY(trace_cleanup) = trace_of(rows);
+    strata_strategy_t *strategy CLOSED_BY(strategy_cleanup) = strategy_of("strata", NULL);
     uint64_t looks = 0;
     strata_run_result_t result;
     strata_run_options_t options = {
-        .target = {.profile = strata_sim_profile("h100")}, .look = look_at_looks, .look_context = &looks};
+        .target = {.profile = strata_sim_profile("h100")}, .inspect = look_at_looks, .inspect_context = &looks};
     ASSERT_OK(strata_run(trace, strategy, &options, &result));
     EXPECT_EQ(result.figures.operations, STREAMS);
     EXPECT_EQ(result.figures.peak_requested_bytes, STREAMS * 1000);

@@ -141,7 +141,7 @@ TEST(timeline, a_wait_drains_the_gpu) {
     strata_address_t address;
     ASSERT_OK(strata_device_malloc(device, STRATA_MEMORY_DEVICE, 1 << 20, &address));
     ASSERT_OK(strata_device_free(device, STRATA_MEMORY_DEVICE, address)); /* waits for the device */
-    strata_timeline_see_waits(&world.timeline, 0);
+    strata_timeline_check_waits(&world.timeline, 0);
     uint64_t freed = host(&world);
     EXPECT_GE(freed, waited + 5000000);
     strata_timeline_move(&world.timeline, 11000);
@@ -166,7 +166,7 @@ static void expect_drains(const strata_sim_profile_t *profile, int memory, bool 
     EXPECT_EQ(gpu(&world, 0), host(&world) + LAG);
     if (on_host) EXPECT_OK(strata_device_host_free(device, (strata_memory_t)memory, address));
     else EXPECT_OK(strata_device_free(device, (strata_memory_t)memory, address));
-    EXPECT_FALSE(strata_timeline_see_waits(&world.timeline, 0));
+    EXPECT_FALSE(strata_timeline_check_waits(&world.timeline, 0));
     strata_timeline_move(&world.timeline, 11000);
     strata_timeline_use(&world.timeline, 0);
     EXPECT_EQ(gpu(&world, 0), host(&world) + (drains ? 1000000 : LAG));

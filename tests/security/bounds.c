@@ -14,7 +14,7 @@ enum { WRONG = 2, FAILED = 1 };
 /* `head`, then `part` again and again, packed. */
 static void write_packed(const char *name, const char *head, const char *part, size_t times) {
     size_t length = strlen(head), each = strlen(part);
-    char *text CLOSED_BY(text_gone) = malloc(length + times * each + 1);
+    char *text CLOSED_BY(text_cleanup) = malloc(length + times * each + 1);
     ASSERT_TRUE(text);
     memcpy(text, head, length);
     for (size_t i = 0; i < times; i++) memcpy(text + length + i * each, part, each);

@@ -78,7 +78,7 @@ static void play(scene_t *scene) {
         int slot = (int)below(scene, HELD);
         if (scene->held[slot].ref) give(scene, slot);
         else take(scene, slot);
-        if (step % 7 == 0) rig_pass(&scene->rig, 200000);
+        if (step % 7 == 0) rig_advance(&scene->rig, 200000);
         if (step % 90 == 0) EXPECT_OK(strata_release(scene->rig.s, scene->place, NULL));
         if (step % 110 == 0) EXPECT_OK(strata_trim(scene->rig.s, scene->place, 100000, NULL));
         if (step % 130 == 0) renew(scene);
@@ -222,13 +222,13 @@ TEST(scrub_everywhere, zeros_come_after_the_last_use) {
     for (size_t i = 0; i < sizeof stacks / sizeof *stacks; i++) {
         for (uint64_t seed = 1; seed <= 3; seed++) {
             char text[512];
-            told_t told;
+            checked_t checked;
             snprintf(text, sizeof text,
                      "strategy: s\nstack: %s\nplaces:\n  pinned: [stream_safe, scrub: {always: true}, auto_growth, system]\n",
                      stacks[i]);
-            told_open(&told, text);
-            told_program(&told, seed, 1200, true);
-            if (told_close(&told, true) > 0) FAIL_TEST("%s", stacks[i]);
+            checked_open(&checked, text);
+            checked_program(&checked, seed, 1200, true);
+            if (checked_close(&checked, true) > 0) FAIL_TEST("%s", stacks[i]);
         }
     }
 }

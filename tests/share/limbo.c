@@ -219,7 +219,7 @@ TEST(limbo, a_dead_process_gives_back_when_memory_is_short) {
         other_end(&other, true);
         expect_sent(&rig, 0, 0, a.size);
         EXPECT_OK(try_size(&rig, 60 * MIB, &b));
-        rig_gave(&rig, b.ref);
+        rig_register(&rig, b.ref);
         expect_sent(&rig, 0, 0, 0);
     }
 }
@@ -287,7 +287,7 @@ TEST(limbo, streams_are_waited_for_after_processes) {
     look(&rig);
     expect_sent(&rig, 0, 0, 0);
     EXPECT_EQ(rig_figures(&rig).deferred_bytes, a.size);
-    rig_pass(&rig, 2000ull * 1000 * 1000);
+    rig_advance(&rig, 2000ull * 1000 * 1000);
     (void)rig_release(&rig);
     EXPECT_EQ(rig_figures(&rig).deferred_bytes, 0);
     other_end(&other, false);

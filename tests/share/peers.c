@@ -84,7 +84,7 @@ static void *allocate_many(void *context) {
         strata_block_t block = {0};
         if (strata_allocate(rig->s, rig->gpu, stream, (1 + i % 7) * MIB, &block) != STRATA_OK) continue;
         if (i % 3) EXPECT_OK(strata_free(rig->s, block.ref));
-        else rig_gave(rig, block.ref);
+        else rig_register(rig, block.ref);
     }
     return NULL;
 }

@@ -97,9 +97,9 @@ TEST(share_undone, a_close_offers_imports_again) {
 }
 
 static uint64_t ladders_of_a_refusal(rig_t *rig) {
-    uint64_t before = rig_figures(rig).ladders;
+    uint64_t before = rig_figures(rig).recoveries;
     EXPECT_EQ(rig_try(rig, NULL, 5 * GIB), STRATA_E_NO_MEMORY);
-    return rig_figures(rig).ladders - before;
+    return rig_figures(rig).recoveries - before;
 }
 
 /* A cache that has taken its own steps is asked again only while another process may give a freed block back. */

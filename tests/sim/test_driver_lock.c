@@ -3,14 +3,14 @@
 
 #include "tests/sim/sim_fixture.h"
 
-enum { THREADS_MOST = 20, ROUNDS = 50 };
+enum { THREADS_MAX = 20, ROUNDS = 50 };
 
 typedef struct turns {
     fixture_t f;
     pthread_mutex_t mutex;
     pthread_cond_t changed;
     int threads, next;
-    uint64_t began, took[THREADS_MOST];
+    uint64_t began, took[THREADS_MAX];
 } turns_t;
 
 typedef struct turn {
@@ -54,8 +54,8 @@ static double pair_of(double share, int threads) {
     strata_sim_profile_t profile = *strata_sim_profile("h100");
     profile.driver_lock_share = share;
     turns_t t = {.threads = threads, .began = 1000 * US};
-    turn_t turn[THREADS_MOST];
-    pthread_t started[THREADS_MOST];
+    turn_t turn[THREADS_MAX];
+    pthread_t started[THREADS_MAX];
     uint64_t sum = 0;
     t.f = fixture_open((strata_sim_options_t){.profile = &profile});
     pthread_mutex_init(&t.mutex, NULL);

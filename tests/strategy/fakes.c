@@ -36,7 +36,7 @@ strata_strategy_t *stack_of(strata_place_kind_t place, const strata_layer_type_t
     strata_model_stack_t *stack = &strategy->stacks[place];
     while (types[stack->count]) stack->count++;
     stack->origin = origin;
-    stack->layers = strata_arena_take(strategy->memory, stack->count + 1, sizeof *stack->layers);
+    stack->layers = strata_arena_alloc(strategy->memory, stack->count + 1, sizeof *stack->layers);
     for (size_t i = 0; stack->layers && i < stack->count; i++) {
         origin.line = (uint32_t)(10 + i);
         origin.column = 5;
@@ -46,7 +46,7 @@ strata_strategy_t *stack_of(strata_place_kind_t place, const strata_layer_type_t
 }
 
 void expect_illegal(const strata_layer_type_t *const *types, unsigned upper, const char *what) {
-    strata_strategy_t *strategy CLOSED_BY(strategy_gone) = stack_of(STRATA_PLACE_GPU, types);
+    strata_strategy_t *strategy CLOSED_BY(strategy_cleanup) = stack_of(STRATA_PLACE_GPU, types);
     strata_plan_t plan = {.count = 77};
     char at[64];
     EXPECT_STATUS(STRATA_E_STRATEGY, strata_strategy_plan(strategy, STRATA_PLACE_GPU, &plan));
@@ -59,7 +59,7 @@ void expect_illegal(const strata_layer_type_t *const *types, unsigned upper, con
 }
 
 void expect_legal(const strata_layer_type_t *const *types) {
-    strata_strategy_t *strategy CLOSED_BY(strategy_gone) = stack_of(STRATA_PLACE_PINNED, types);
+    strata_strategy_t *strategy CLOSED_BY(strategy_cleanup) = stack_of(STRATA_PLACE_PINNED, types);
     strata_plan_t plan = {.count = 0};
     EXPECT_OK(strata_strategy_plan(strategy, STRATA_PLACE_PINNED, &plan));
     EXPECT_EQ(plan.place, STRATA_PLACE_PINNED);

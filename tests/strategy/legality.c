@@ -87,7 +87,7 @@ TEST(legality, a_plan_is_bounded) {
 }
 
 TEST(legality, an_empty_stack_is_told_at_its_place) {
-    strata_strategy_t *strategy CLOSED_BY(strategy_gone) = stack_of(STRATA_PLACE_HOST, (list_t){NULL});
+    strata_strategy_t *strategy CLOSED_BY(strategy_cleanup) = stack_of(STRATA_PLACE_HOST, (list_t){NULL});
     strata_plan_t plan;
     EXPECT_STATUS(STRATA_E_STRATEGY, strata_strategy_plan(strategy, STRATA_PLACE_HOST, &plan));
     EXPECT_STREQ(strata_last_error()->text,
@@ -126,8 +126,8 @@ TEST(legality, every_pair_is_judged_as_the_matrix_says) {
     for (size_t i = 0; i < JUDGED; i++)
         for (size_t j = 0; j < JUDGED; j++) {
             char verdict = matrix[i].verdicts[j];
-            strata_strategy_t *strategy CLOSED_BY(strategy_gone) = stack_of(STRATA_PLACE_GPU,
-                                                                            (list_t){matrix[i].upper, judged[j], &ordered_source});
+            strata_strategy_t *strategy CLOSED_BY(strategy_cleanup) = stack_of(
+                STRATA_PLACE_GPU, (list_t){matrix[i].upper, judged[j], &ordered_source});
             strata_plan_t plan;
             bool legal = strata_strategy_plan(strategy, STRATA_PLACE_GPU, &plan) == STRATA_OK;
             const char *said = legal ? "" : strata_last_error()->text;

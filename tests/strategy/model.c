@@ -41,8 +41,8 @@ static void expect_refused(strata_strategy_t *strategy, strata_place_kind_t plac
 }
 
 TEST(model, a_layer_judges_its_options_together) {
-    strata_strategy_t *strategy CLOSED_BY(strategy_gone) = stack_of(STRATA_PLACE_GPU,
-                                                                    (const strata_layer_type_t *[]){&choosy, NULL});
+    strata_strategy_t *strategy CLOSED_BY(strategy_cleanup) = stack_of(STRATA_PLACE_GPU,
+                                                                       (const strata_layer_type_t *[]){&choosy, NULL});
     strata_model_layer_t *layer = &strategy->stacks[STRATA_PLACE_GPU].layers[0];
     strata_plan_t plan;
     EXPECT_OK(strata_strategy_plan(strategy, STRATA_PLACE_GPU, &plan));
@@ -55,8 +55,8 @@ TEST(model, a_layer_judges_its_options_together) {
 TEST(model, a_layer_without_a_check_is_an_older_one) {
     strata_layer_type_t older = choosy;
     older.struct_size = offsetof(strata_layer_type_t, check);
-    strata_strategy_t *strategy CLOSED_BY(strategy_gone) = stack_of(STRATA_PLACE_GPU,
-                                                                    (const strata_layer_type_t *[]){&older, NULL});
+    strata_strategy_t *strategy CLOSED_BY(strategy_cleanup) = stack_of(STRATA_PLACE_GPU,
+                                                                       (const strata_layer_type_t *[]){&older, NULL});
     strata_plan_t plan;
     EXPECT_OK(strata_model_layer_set(&strategy->stacks[STRATA_PLACE_GPU].layers[0], &rows[0], "7", &said));
     EXPECT_OK(strata_strategy_plan(strategy, STRATA_PLACE_GPU, &plan));
@@ -72,8 +72,8 @@ TEST(model, chunks_that_may_not_be_used_as_one_are_not_coalesced_by_default) {
     strata_layer_type_t coalescing = cache;
     coalescing.options_size = sizeof(coalescing_t);
     coalescing.options = own;
-    strata_strategy_t *strategy CLOSED_BY(strategy_gone) = stack_of(STRATA_PLACE_GPU,
-                                                                    (const strata_layer_type_t *[]){&coalescing, &source, NULL});
+    strata_strategy_t *strategy CLOSED_BY(strategy_cleanup) = stack_of(STRATA_PLACE_GPU,
+                                                                       (const strata_layer_type_t *[]){&coalescing, &source, NULL});
     strata_plan_t plan;
     EXPECT_SAYS(STRATA_E_STRATEGY, strata_strategy_plan(strategy, STRATA_PLACE_GPU, &plan),
                 "fake.yaml:10:5: cache.coalesce_regions: it has no effect");
@@ -82,8 +82,8 @@ TEST(model, chunks_that_may_not_be_used_as_one_are_not_coalesced_by_default) {
 }
 
 TEST(model, a_source_of_another_memory_is_refused) {
-    strata_strategy_t *strategy CLOSED_BY(strategy_gone) = stack_of(STRATA_PLACE_PINNED,
-                                                                    (const strata_layer_type_t *[]){&choosy, NULL});
+    strata_strategy_t *strategy CLOSED_BY(strategy_cleanup) = stack_of(STRATA_PLACE_PINNED,
+                                                                       (const strata_layer_type_t *[]){&choosy, NULL});
     strata_model_layer_t *layer = &strategy->stacks[STRATA_PLACE_PINNED].layers[0];
     strata_plan_t plan;
     expect_refused(strategy, STRATA_PLACE_PINNED,
@@ -117,15 +117,15 @@ TEST(arena, gives_zeroed_aligned_memory_of_any_size) {
     strata_arena_t *arena = strata_arena_new();
     ASSERT_NE(arena, NULL);
     for (size_t size = 1; size < 100000; size = size * 3 + 1) {
-        unsigned char *memory = strata_arena_take(arena, size, 1);
+        unsigned char *memory = strata_arena_alloc(arena, size, 1);
         ASSERT_NE(memory, NULL);
         EXPECT_EQ((uintptr_t)memory % 16, 0);
         for (size_t i = 0; i < size; i++) ASSERT_EQ(memory[i], 0);
         memset(memory, 0xff, size);
     }
-    EXPECT_STREQ(strata_arena_text(arena, "some words", 4), "some");
-    EXPECT_EQ(strata_arena_take(arena, SIZE_MAX / 2, 3), NULL);
-    EXPECT_EQ(strata_arena_take(arena, SIZE_MAX, 1), NULL);
+    EXPECT_STREQ(strata_arena_strndup(arena, "some words", 4), "some");
+    EXPECT_EQ(strata_arena_alloc(arena, SIZE_MAX / 2, 3), NULL);
+    EXPECT_EQ(strata_arena_alloc(arena, SIZE_MAX, 1), NULL);
     EXPECT_EQ(strata_last_error()->status, STRATA_E_HOST_MEMORY);
     strata_arena_delete(arena);
     strata_arena_delete(NULL);

@@ -15,7 +15,7 @@ static const strata_layer_type_t split = {.struct_size = sizeof(strata_layer_typ
 static void fill(strata_strategy_t *strategy, strata_model_stack_t *stack, const strata_layer_type_t *const *types) {
     *stack = (strata_model_stack_t){.origin = said};
     while (types[stack->count]) stack->count++;
-    stack->layers = strata_arena_take(strategy->memory, stack->count + 1, sizeof *stack->layers);
+    stack->layers = strata_arena_alloc(strategy->memory, stack->count + 1, sizeof *stack->layers);
     ASSERT_TRUE(stack->layers);
     for (size_t i = 0; i < stack->count; i++)
         ASSERT_OK(strata_model_layer_init(strategy->memory, &stack->layers[i], types[i], &said));
@@ -28,7 +28,7 @@ static strata_strategy_t *routed(const strata_layer_type_t *const *above, const 
     strata_model_stack_t *stack = &strategy->stacks[STRATA_PLACE_GPU];
     strata_model_layer_t *top = &stack->layers[stack->count - 1];
     top->branch_count = 2;
-    top->branches = strata_arena_take(strategy->memory, 2, sizeof *top->branches);
+    top->branches = strata_arena_alloc(strategy->memory, 2, sizeof *top->branches);
     fill(strategy, &top->branches[0], left);
     fill(strategy, &top->branches[1], right);
     return strategy;
@@ -36,7 +36,7 @@ static strata_strategy_t *routed(const strata_layer_type_t *const *above, const 
 
 static void expect_verdict(const strata_layer_type_t *const *above, const strata_layer_type_t *const *left,
                            const strata_layer_type_t *const *right, const char *what) {
-    strata_strategy_t *strategy CLOSED_BY(strategy_gone) = routed(above, left, right);
+    strata_strategy_t *strategy CLOSED_BY(strategy_cleanup) = routed(above, left, right);
     strata_plan_t plan;
     strata_status_t status = strata_strategy_plan(strategy, STRATA_PLACE_GPU, &plan);
     EXPECT_EQ(status, what ? STRATA_E_STRATEGY : STRATA_OK);
@@ -75,9 +75,9 @@ TEST(branches, decorator_stacks_are_counted_down_each_way) {
 }
 
 TEST(branches, more_than_eight_are_refused) {
-    strata_strategy_t *strategy CLOSED_BY(strategy_gone) = routed((list_t){&split}, (list_t){&source}, (list_t){&source});
+    strata_strategy_t *strategy CLOSED_BY(strategy_cleanup) = routed((list_t){&split}, (list_t){&source}, (list_t){&source});
     strata_model_layer_t *top = &strategy->stacks[STRATA_PLACE_GPU].layers[0];
-    top->branches = strata_arena_take(strategy->memory, 9, sizeof *top->branches);
+    top->branches = strata_arena_alloc(strategy->memory, 9, sizeof *top->branches);
     for (int i = 0; i < 9; i++) fill(strategy, &top->branches[i], (list_t){&source});
     strata_plan_t plan;
     top->branch_count = 8;

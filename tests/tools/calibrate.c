@@ -114,14 +114,14 @@ TEST(calibrate, a_written_profile_is_a_device) {
     size_t count;
     write_text("t.csv", "op,id,size,stream,time_us\nalloc,1,4096,0,0\nfree,1,0,0,9\n");
     (void)run_well("calibrate --repeats 2 --device sim:a100 -o my-gpu.yaml --csv rows.csv");
-    char *first CLOSED_BY(text_gone) = read_bytes(temporary("my-gpu.yaml"), &count);
+    char *first CLOSED_BY(text_cleanup) = read_bytes(temporary("my-gpu.yaml"), &count);
     ASSERT_NE(first, NULL);
     first[count] = '\0';
     EXPECT_CONTAINS(first, "# strata calibrate: sim:a100, medians of 2 calls.");
     EXPECT_CONTAINS(first, "\nprofile: \"my-gpu\"\n");
     EXPECT_CONTAINS(first, "at most 0 % off\n");
     EXPECT_CONTAINS(first, "# maximum number of mappings; not measured: as in h100\n");
-    char *rows CLOSED_BY(text_gone) = read_bytes(temporary("rows.csv"), &count);
+    char *rows CLOSED_BY(text_cleanup) = read_bytes(temporary("rows.csv"), &count);
     ASSERT_NE(rows, NULL);
     rows[count] = '\0';
     EXPECT_CONTAINS(rows, "call,size_bytes,handles,chunk_bytes,samples,median_ns,min_ns,max_ns\nmalloc,4096,0,0,2,");
@@ -129,7 +129,7 @@ TEST(calibrate, a_written_profile_is_a_device) {
     ran_t ran = run_well("replay --device sim:my-gpu.yaml --repeat 1 --strategy system t.csv");
     EXPECT_CONTAINS(ran.out, " sim:my-gpu\n");
     (void)run_well("calibrate --repeats 2 --device sim:my-gpu.yaml -o my-gpu.yaml");
-    char *second CLOSED_BY(text_gone) = read_bytes(temporary("my-gpu.yaml"), &count);
+    char *second CLOSED_BY(text_cleanup) = read_bytes(temporary("my-gpu.yaml"), &count);
     ASSERT_NE(second, NULL);
     second[count] = '\0';
     EXPECT_STREQ(strstr(second, "\nprofile:"), strstr(first, "\nprofile:"));
@@ -141,7 +141,7 @@ TEST(calibrate, a_small_device_is_measured_as_far_as_it_goes) {
     EXPECT_CONTAINS(ran.out, "\nmalloc,2097152,0,0,1,7000,7000,7000\n");
     EXPECT_LACKS(ran.out, "malloc,16777216,");
     size_t count;
-    char *text CLOSED_BY(text_gone) = read_bytes(temporary("small2.yaml"), &count);
+    char *text CLOSED_BY(text_cleanup) = read_bytes(temporary("small2.yaml"), &count);
     ASSERT_NE(text, NULL);
     text[count] = '\0';
     EXPECT_CONTAINS(text, "\ntotal_bytes: 520MiB ");
@@ -156,7 +156,7 @@ TEST(calibrate, files_of_others_stay) {
     write_text("t.csv", "op,id,size,stream,time_us\n");
     expect_wrong_use("calibrate --device sim -o mine.yaml", "-o mine.yaml: the file exists and is not of this command");
     expect_wrong_use("calibrate --device sim --csv t.csv -o p.yaml", "--csv t.csv: the file exists and is not of this command");
-    char *text CLOSED_BY(text_gone) = read_bytes(temporary("mine.yaml"), &count);
+    char *text CLOSED_BY(text_cleanup) = read_bytes(temporary("mine.yaml"), &count);
     ASSERT_NE(text, NULL);
     EXPECT_EQ(count, strlen("stack: [system]\n"));
     EXPECT_NE(access(temporary("p.yaml"), F_OK), 0);

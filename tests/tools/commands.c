@@ -210,7 +210,7 @@ TEST(command, writes_json_beside_the_table) {
     EXPECT_CONTAINS(ran.out, "alexnet-training.csv.gz\n");
     EXPECT_CONTAINS(ran.out, "lm-small-bf16-forward.csv.gz\n");
     size_t count = 0, runs = 0;
-    char *json CLOSED_BY(text_gone) = read_bytes(temporary("figures.json"), &count);
+    char *json CLOSED_BY(text_cleanup) = read_bytes(temporary("figures.json"), &count);
     ASSERT_NE(json, NULL);
     json[count] = '\0';
     for (const char *at = json; (at = strstr(at, "\"label\"")); at++) runs++;

@@ -13,7 +13,7 @@
 #include "tests/tools/support/ran.h"
 
 static int run_script(const char *arguments, const char *out) {
-    char *command CLOSED_BY(text_gone) = NULL;
+    char *command CLOSED_BY(text_cleanup) = NULL;
     if (asprintf(&command, "'%s/scripts/gpu' --built '%s' --out '%s' %s >/dev/null 2>&1", STRATA_SOURCE_DIR, STRATA_BINARY_DIR, out,
                  arguments) < 0)
         return -1;
@@ -35,7 +35,7 @@ static char *report_of(const char *arguments, const char *folder, int status) {
 
 TEST(gpu_script, writes_a_report_of_what_the_command_says) {
     if (system("command -v python3 >/dev/null 2>&1") != 0) TEST_SKIP("there is no python3");
-    char *report CLOSED_BY(text_gone) = report_of("--device sim:h100 --part stumbles --runs 2", "gpu-report", 0);
+    char *report CLOSED_BY(text_cleanup) = report_of("--device sim:h100 --part stumbles --runs 2", "gpu-report", 0);
     ASSERT_TRUE(report);
     ran_t run = run_well("compare --device sim:h100 --repeat 1 --strategy strata --json - '%s'",
                          project_trace_path("streams-sharded-training.csv.gz"));
@@ -50,7 +50,7 @@ TEST(gpu_script, writes_a_report_of_what_the_command_says) {
 
 TEST(gpu_script, compares_layouts_with_the_simulator) {
     if (system("command -v python3 >/dev/null 2>&1") != 0) TEST_SKIP("there is no python3");
-    char *report CLOSED_BY(text_gone) = report_of("--device sim:h100 --part layouts", "gpu-layouts", 0);
+    char *report CLOSED_BY(text_cleanup) = report_of("--device sim:h100 --part layouts", "gpu-layouts", 0);
     ASSERT_TRUE(report);
     EXPECT_CONTAINS(report, "| handles side by side under bfc | ");
     EXPECT_CONTAINS(report, "| pinned memory as in Paddle | ");
@@ -59,7 +59,7 @@ TEST(gpu_script, compares_layouts_with_the_simulator) {
 
 TEST(gpu_script, tells_of_a_part_that_fails) {
     if (system("command -v python3 >/dev/null 2>&1") != 0) TEST_SKIP("there is no python3");
-    char *report CLOSED_BY(text_gone) = report_of("--device sim:nowhere --part stumbles --runs 1", "gpu-failed", 1);
+    char *report CLOSED_BY(text_cleanup) = report_of("--device sim:nowhere --part stumbles --runs 1", "gpu-failed", 1);
     ASSERT_TRUE(report);
     EXPECT_CONTAINS(report, "## Failed");
 }
@@ -99,7 +99,7 @@ TEST(gpu_script, trains_under_each_door_and_compares_the_losses) {
         int status = system(command);
         EXPECT_EQ(WEXITSTATUS(status), differs);
         snprintf(path, sizeof path, "%s/out/report.md", folder);
-        char *report CLOSED_BY(text_gone) = read_bytes(path, &count);
+        char *report CLOSED_BY(text_cleanup) = read_bytes(path, &count);
         ASSERT_TRUE(report);
         report[count - 1] = '\0';
         EXPECT_CONTAINS(report, "| native | equal | 1 | 1 | 1.0, 2.0 |");

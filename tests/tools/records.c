@@ -207,7 +207,7 @@ static const char *count_member(void *context, strata_json_slice_t name, strata_
 
 static const char *find_events(void *context, strata_json_slice_t name, strata_json_slice_t value) {
     strata_json_scan_t scan = {.begin = value.at};
-    if (strata_json_is(name, "traceEvents") && !strata_json_value(&scan, value.at, count_member, context)) return scan.wrong;
+    if (strata_json_is(name, "traceEvents") && !strata_json_value(&scan, value.at, count_member, context)) return scan.error;
     return NULL;
 }
 

@@ -186,7 +186,7 @@ TEST(shards, json_replaces_nothing_but_a_comparison) {
             EXPECT_EQ(ran.exit_status, 2);
             EXPECT_CONTAINS(ran.errors, "--json kept.csv: the file exists and is not a comparison of strata; write another name");
             size_t count;
-            char *now CLOSED_BY(text_gone) = read_bytes(path, &count);
+            char *now CLOSED_BY(text_cleanup) = read_bytes(path, &count);
             EXPECT_EQ(count, strlen(kept[i]));
             EXPECT_TRUE(now && memcmp(now, kept[i], count) == 0);
         }

@@ -112,7 +112,7 @@ TEST(verdict, equal_strategies_share_a_column) {
     ran = run_well("compare " BATCH "--strategy strata --strategy strata --set stream_safe.poll=block one.csv");
     EXPECT_LACKS(ran.out, "stands for");
     ran = run_well("compare " BATCH "--json same.json --strategy strata --strategy host_huge one.csv");
-    char *json CLOSED_BY(text_gone) = json_text("same.json");
+    char *json CLOSED_BY(text_cleanup) = json_text("same.json");
     EXPECT_CONTAINS(json, "\"order\": [[\"strata\", \"host_huge\"]]");
     EXPECT_CONTAINS(json, "\"label\": \"host_huge\"");
 }
@@ -144,7 +144,7 @@ TEST(verdict, all_presets_are_compared) {
 static void expect_next_line(const char *out, const char *line, const char *shown) {
     size_t length = out ? strlen(out) : 0;
     ASSERT_GT(length, 1);
-    char *last CLOSED_BY(text_gone) = strdup(out);
+    char *last CLOSED_BY(text_cleanup) = strdup(out);
     last[length - 1] = '\0';
     char *begin = strrchr(last, '\n');
     ASSERT_NE(begin, NULL);
@@ -217,7 +217,7 @@ TEST(next_line, is_left_out_for_a_pipe) {
     ran_t ran = run_line("sh pipe.sh");
     EXPECT_EQ(ran.exit_status, 0);
     EXPECT_LACKS(ran.out, "strata stats");
-    char *json CLOSED_BY(text_gone) = json_text("piped.json");
+    char *json CLOSED_BY(text_cleanup) = json_text("piped.json");
     EXPECT_CONTAINS(json, "\"path\": \"/dev/stdin\", \"sha256\": null}");
     EXPECT_CONTAINS(json, "\"next\": null}");
 }
@@ -254,7 +254,7 @@ TEST(provenance, stands_in_the_json) {
     write_text("one.csv", ONE);
     run_well("compare --capacity 24GiB --host-jitter 7 " BATCH "--json from.json --strategy strata --set stream_safe.poll=block "
              "--strategy 'paddle' one.csv");
-    char *json CLOSED_BY(text_gone) = json_text("from.json");
+    char *json CLOSED_BY(text_cleanup) = json_text("from.json");
     ASSERT_NE(json, NULL);
     EXPECT_CONTAINS(json, "\"provenance\": [{\"version\": \"");
     EXPECT_CONTAINS(json,
@@ -263,13 +263,13 @@ TEST(provenance, stands_in_the_json) {
     EXPECT_CONTAINS(json, "\"device\": \"sim:h100\", \"capacity_bytes\": 25769803776, \"seed\": 7");
     EXPECT_CONTAINS(json, "{\"contender\": \"paddle\", \"given\": \"paddle\", \"sha256\": \"");
     expect_hash(json, ONE, "{\"trace\": \"one.csv\", \"path\": \"one.csv\", ");
-    char *text CLOSED_BY(text_gone) = strategy_text(json);
+    char *text CLOSED_BY(text_cleanup) = strategy_text(json);
     ASSERT_NE(text, NULL);
     EXPECT_CONTAINS(text, "poll: block");
     expect_hash(json, text, "{\"contender\": \"strata\", \"given\": \"strata\", ");
     write_text("again.yaml", text);
     run_well("compare " BATCH "--capacity 24GiB --host-jitter 7 --json again.json --strategy again.yaml --label strata one.csv");
-    char *again CLOSED_BY(text_gone) = json_text("again.json");
+    char *again CLOSED_BY(text_cleanup) = json_text("again.json");
     expect_hash(again, text, "{\"contender\": \"strata\", \"given\": \"again.yaml\", ");
     ran_t ran = run_well("merge from.json"); /* a merge keeps it */
     EXPECT_CONTAINS(ran.out, "\"provenance\": [{\"version\": \"");
@@ -291,7 +291,7 @@ TEST(keep_going, leaves_wrong_traces_out) {
     EXPECT_CONTAINS(ran.out, "\ngood.csv: ");
     EXPECT_CONTAINS(ran.out, "\nlast.csv: ");
     EXPECT_CONTAINS(ran.out, "\nstrata stats --device sim:h100 --strategy strata last.csv\n");
-    char *json CLOSED_BY(text_gone) = json_text("kept.json");
+    char *json CLOSED_BY(text_cleanup) = json_text("kept.json");
     EXPECT_CONTAINS(json, "\"errors\": [\n  {\"trace\": \"bad.csv\", \"error\": \"bad.csv:2:");
     EXPECT_CONTAINS(json, ",\n  {\"trace\": \"missing.csv\", \"error\": \"");
     EXPECT_CONTAINS(json, "\"trace\": \"last.csv\"");
@@ -307,7 +307,7 @@ TEST(keep_going, goes_on_with_a_page_and_curves) {
                             "--keep-going --curve --report kept.html --strategy strata --strategy system bad.csv good.csv");
     EXPECT_EQ(ran.exit_status, 1);
     EXPECT_CONTAINS(ran.out, "\ngood.csv, over the rows");
-    char *page CLOSED_BY(text_gone) = json_text("kept.html");
+    char *page CLOSED_BY(text_cleanup) = json_text("kept.html");
     EXPECT_CONTAINS(page, "\"verdicts\": [\n  {\"trace\": \"good.csv\"");
     ran = run_command("report " BATCH "--keep-going -o all-kept.html good.csv bad.csv");
     EXPECT_EQ(ran.exit_status, 1);
@@ -323,7 +323,7 @@ TEST(keep_going, lists_what_cannot_be_replayed) {
                             "--strategy large.yaml good.csv");
     EXPECT_EQ(ran.exit_status, 1);
     EXPECT_CONTAINS(ran.errors, "auto_growth.preallocate");
-    char *json CLOSED_BY(text_gone) = json_text("kept.json");
+    char *json CLOSED_BY(text_cleanup) = json_text("kept.json");
     EXPECT_CONTAINS(json, "\"errors\": [\n  {\"trace\": \"good.csv\"");
     EXPECT_CONTAINS(json, "\"runs\": []");
 }
@@ -332,7 +332,7 @@ TEST(keep_going, of_nothing_but_wrong_traces_lists_them) {
     write_text("bad.csv", COLUMNS "free,1,0,0,0\n");
     ran_t ran = run_command(KEEP "bad.csv");
     EXPECT_EQ(ran.exit_status, 1);
-    char *json CLOSED_BY(text_gone) = json_text("kept.json");
+    char *json CLOSED_BY(text_cleanup) = json_text("kept.json");
     EXPECT_CONTAINS(json, "{\"schema\": 1, \"provenance\": ");
     EXPECT_CONTAINS(json, "\"errors\": [\n  {\"trace\": \"bad.csv\"");
     EXPECT_CONTAINS(json, "\"runs\": []}\n");

@@ -57,7 +57,7 @@ TEST(torture_found, what_a_destroyed_stream_left_under_two_layers_that_know_borr
     torture_allocate(&o.world, 2, STRATA_TORTURE_GPU, 2, &(torture_request_t){.size = 1});
     torture_work(&o.world, 2, 50, (const uint32_t[]){2}, 1, 1);
     torture_free(&o.world, 2, STRATA_TORTURE_NO_STREAM, true, false);
-    torture_look(&o.world, STRATA_TORTURE_GPU);
+    torture_query_place(&o.world, STRATA_TORTURE_GPU);
 }
 
 /* Before any wait of the host too, what two streams used and merged is several users'. */

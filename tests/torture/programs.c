@@ -13,7 +13,7 @@ enum { PROGRAMS = 500, PARTS = 10, STACKS = 100, DRAWN_EACH = 1 };
 /* ---- all strategies ---- */
 
 /* Sanitizers make a run ten times slower: there every tenth program is taken. */
-static void expect_lawful_programs_pass(const void *first) {
+static void expect_well_formed_programs_pass(const void *first) {
     static torture_failure_t failure;
     torture_strategies_t list = {0};
     torture_sum_t sum;
@@ -24,7 +24,7 @@ static void expect_lawful_programs_pass(const void *first) {
     campaign.programs = STRIDE > 1 ? PROGRAMS / PARTS / 10 : PROGRAMS / PARTS;
     if (torture_run_here(&campaign, &sum, &failure, 1)) {
         FAIL_TEST("program %llu under %s", (unsigned long long)failure.run.number, list.all[failure.run.strategy].name);
-        EXPECT_OK(torture_print_progress(stdout, &campaign, &failure, false));
+        EXPECT_OK(torture_report_failure(stdout, &campaign, &failure, false));
     }
     EXPECT_EQ(sum.failed, 0);
     EXPECT_EQ(sum.hazards, 0);
@@ -46,7 +46,7 @@ __attribute__((constructor)) static void register_parts(void) {
     for (int i = 0; i < PARTS; i++) {
         firsts[i] = (uint64_t)i * (PROGRAMS / PARTS);
         snprintf(name, sizeof name, "programs_%03d_to_%03d", i * (PROGRAMS / PARTS), (i + 1) * (PROGRAMS / PARTS) - 1);
-        strata_test_register_of("torture_every_strategy", name, __FILE__, __LINE__, expect_lawful_programs_pass, &firsts[i]);
+        strata_test_register_of("torture_every_strategy", name, __FILE__, __LINE__, expect_well_formed_programs_pass, &firsts[i]);
     }
 }
 
@@ -67,22 +67,23 @@ static bool is_same_op(const torture_op_t *a, const torture_op_t *b) {
            memcmp(a->blocks, b->blocks, a->count * sizeof *a->blocks) == 0;
 }
 
-static bool is_same_duty(const torture_needs_t *a, const torture_needs_t *b) {
+static bool are_needs_equal(const torture_needs_t *a, const torture_needs_t *b) {
     return a->waits == b->waits && a->owner_waits == b->owner_waits && a->syncs == b->syncs && a->borrows == b->borrows &&
-           a->uses == b->uses && a->turns == b->turns && a->lent == b->lent && a->pool == b->pool && a->ends == b->ends &&
-           a->owned == b->owned && a->owner == b->owner && a->last == b->last && a->touches == b->touches &&
-           a->touched == b->touched && memcmp(a->need, b->need, sizeof a->need) == 0;
+           a->uses == b->uses && a->stream_changes == b->stream_changes && a->lent == b->lent && a->pool == b->pool &&
+           a->ended_pool == b->ended_pool && a->owned == b->owned && a->owner == b->owner && a->last == b->last &&
+           a->touch_begin == b->touch_begin && a->touch_count == b->touch_count &&
+           memcmp(a->required, b->required, sizeof a->required) == 0;
 }
 
 static bool is_same(const torture_program_t *a, const torture_program_t *b) {
     bool same = a->count == b->count && a->touched_count == b->touched_count &&
                 memcmp(a->touched, b->touched, a->touched_count * sizeof *a->touched) == 0;
     for (uint32_t i = 0; i < a->count && same; i++)
-        same = is_same_op(&a->ops[i], &b->ops[i]) && is_same_duty(&a->all_needs[i], &b->all_needs[i]);
+        same = is_same_op(&a->ops[i], &b->ops[i]) && are_needs_equal(&a->all_needs[i], &b->all_needs[i]);
     return same;
 }
 
-#define ALL_GRAPHS (TORTURE_GRAPHS_GPU | TORTURE_GRAPHS_MANAGED | TORTURE_CAPTURES_UNSAID)
+#define ALL_GRAPHS (TORTURE_GRAPHS_GPU | TORTURE_GRAPHS_MANAGED | TORTURE_CAPTURES_UNANNOUNCED)
 
 TEST(torture_programs, a_seed_says_all) {
     torture_program_t copy = {0};
@@ -177,7 +178,7 @@ TEST(torture_programs, threads_wait_for_what_is_before_them_alone) {
         uint32_t done[TORTURE_THREADS] = {0};
         for (uint32_t i = 0; i < program->count; i++) {
             const torture_op_t *op = &program->ops[i];
-            for (uint32_t t = 0; t < TORTURE_THREADS; t++) EXPECT_LE(program->all_needs[i].need[t], done[t]);
+            for (uint32_t t = 0; t < TORTURE_THREADS; t++) EXPECT_LE(program->all_needs[i].required[t], done[t]);
             done[op->thread]++;
         }
     }

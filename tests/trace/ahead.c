@@ -7,8 +7,8 @@
 #include "platform/host/host_memory.h"
 #include "tests/harness/files.h"
 #include "tests/harness/test.h"
-#include "trace/text/prefetch.h"
 #include "trace/text/input.h"
+#include "trace/text/prefetch.h"
 
 enum { MANY = 1000, LETTERS = 6 << 20 };
 
@@ -32,11 +32,11 @@ static strata_status_t make(void *context, char *bytes, size_t *count) {
     return STRATA_OK;
 }
 
-static void read_pieces(strata_ahead_t *ahead, uint32_t count) {
+static void read_pieces(strata_prefetch_t *ahead, uint32_t count) {
     const char *bytes;
     size_t got;
     for (uint32_t k = 0; k < count && !strata_test_has_failed(); k++) {
-        ASSERT_OK(strata_ahead_next(ahead, &bytes, &got));
+        ASSERT_OK(strata_prefetch_next(ahead, &bytes, &got));
         ASSERT_EQ(got, k + 1);
         EXPECT_EQ((unsigned char)bytes[0], k & 0xff);
         EXPECT_EQ((unsigned char)bytes[k], k & 0xff);
@@ -45,31 +45,31 @@ static void read_pieces(strata_ahead_t *ahead, uint32_t count) {
 
 TEST(ahead, pieces_come_in_order_and_the_end_is_told_again) {
     source_t source = {.count = MANY};
-    strata_ahead_t *ahead = strata_ahead_begin(make, &source);
+    strata_prefetch_t *ahead = strata_prefetch_begin(make, &source);
     ASSERT_TRUE(ahead);
     read_pieces(ahead, MANY);
     for (int i = 0; i < 3; i++) {
         const char *bytes;
         size_t got = 1;
-        EXPECT_OK(strata_ahead_next(ahead, &bytes, &got));
+        EXPECT_OK(strata_prefetch_next(ahead, &bytes, &got));
         EXPECT_EQ(got, 0);
     }
-    strata_ahead_end(ahead);
+    strata_prefetch_end(ahead);
     EXPECT_EQ(atomic_load(&source.calls), MANY + 1);
 }
 
 TEST(ahead, a_failure_comes_after_the_pieces_before_it_and_again) {
     source_t source = {.count = 7, .fails = true};
-    strata_ahead_t *ahead = strata_ahead_begin(make, &source);
+    strata_prefetch_t *ahead = strata_prefetch_begin(make, &source);
     ASSERT_TRUE(ahead);
     read_pieces(ahead, 7);
     for (int i = 0; i < 3; i++) {
         const char *bytes;
         size_t got;
-        EXPECT_STATUS(STRATA_E_IO, strata_ahead_next(ahead, &bytes, &got));
+        EXPECT_STATUS(STRATA_E_IO, strata_prefetch_next(ahead, &bytes, &got));
         EXPECT_STREQ(strata_last_error()->text, "piece 7 cannot be had");
     }
-    strata_ahead_end(ahead);
+    strata_prefetch_end(ahead);
 }
 
 /* Whether the thread has made all, waits for room, or has hardly begun. */
@@ -77,11 +77,11 @@ TEST(ahead, whoever_has_enough_ends_it) {
     for (uint32_t count = 0; count < 12; count++)
         for (uint32_t read = 0; read <= count; read++) {
             source_t source = {.count = count};
-            strata_ahead_t *ahead = strata_ahead_begin(make, &source);
+            strata_prefetch_t *ahead = strata_prefetch_begin(make, &source);
             ASSERT_TRUE(ahead);
             read_pieces(ahead, read);
             if (read % 3 == 1) usleep(200);
-            strata_ahead_end(ahead);
+            strata_prefetch_end(ahead);
         }
 }
 
@@ -90,20 +90,20 @@ TEST(ahead, runs_no_further_than_its_room) {
     source_t source = {.count = MANY};
     const char *bytes;
     size_t got;
-    strata_ahead_t *ahead = strata_ahead_begin(make, &source);
+    strata_prefetch_t *ahead = strata_prefetch_begin(make, &source);
     ASSERT_TRUE(ahead);
-    EXPECT_OK(strata_ahead_next(ahead, &bytes, &got));
+    EXPECT_OK(strata_prefetch_next(ahead, &bytes, &got));
     usleep(20 * 1000);
     EXPECT_LE(atomic_load(&source.calls), 8);
     EXPECT_EQ(bytes[0], 0);
-    strata_ahead_end(ahead);
+    strata_prefetch_end(ahead);
 }
 
 TEST(ahead, without_memory_there_is_none_and_no_error) {
     source_t source = {.count = 1};
     (void)strata_fail(STRATA_E_IO, 0, "from before");
     strata_host_fail_at(1, 0);
-    EXPECT_TRUE(strata_ahead_begin(make, &source) == NULL);
+    EXPECT_TRUE(strata_prefetch_begin(make, &source) == NULL);
     strata_host_fail_at(0, 0);
     EXPECT_STREQ(strata_last_error()->text, "from before");
 }

@@ -7,8 +7,8 @@
 
 #include "tests/harness/files.h"
 #include "tests/harness/test.h"
-#include "trace/text/partial.h"
 #include "trace/text/output.h"
+#include "trace/text/partial.h"
 
 static strata_output_t *begin(const char *name) {
     strata_output_t *output = NULL;
@@ -31,7 +31,7 @@ TEST(begun, what_is_under_way_is_taken_away_and_nothing_else) {
     EXPECT_OK(strata_output_finish(finished));
     strata_output_abandon(abandoned);
     EXPECT_TRUE(part_stands("first.txt") && part_stands("second.txt"));
-    strata_begun_unlink_all();
+    strata_partial_unlink_all();
     EXPECT_FALSE(part_stands("first.txt"));
     EXPECT_FALSE(part_stands("second.txt"));
     EXPECT_TRUE(stands("finished.txt"));
@@ -43,7 +43,7 @@ TEST(begun, a_child_takes_nothing_of_its_parent_away) {
     strata_output_t *output = begin("parent.txt");
     pid_t child = fork();
     if (child == 0) {
-        strata_begun_unlink_all();
+        strata_partial_unlink_all();
         _exit(0);
     }
     EXPECT_EQ(waitpid(child, NULL, 0), child);
@@ -80,7 +80,7 @@ TEST(begun, while_others_begin_and_end) {
         snprintf(paths[i], sizeof paths[i], "%s", temporary(name));
         ASSERT_EQ(pthread_create(&threads[i], NULL, write_files, paths[i]), 0);
     }
-    while (atomic_load(&running) > 0) strata_begun_unlink_all();
+    while (atomic_load(&running) > 0) strata_partial_unlink_all();
     for (int i = 0; i < THREADS; i++) EXPECT_EQ(pthread_join(threads[i], NULL), 0);
     for (int i = 0; i < THREADS; i++) {
         snprintf(name, sizeof name, "threads-%d.txt", i);

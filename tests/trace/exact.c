@@ -91,7 +91,7 @@ TEST(trace_exact, a_row_that_asks_for_nothing_has_the_size_0) {
     EXPECT_OK(strata_trace_write(writer, &(strata_trace_record_t){.op = STRATA_TRACE_alloc, .has_id = true, .id = 1, .size = 8}));
     EXPECT_OK(strata_trace_write(writer, &(strata_trace_record_t){.op = STRATA_TRACE_free, .has_id = true, .id = 1, .size = 8}));
     EXPECT_OK(strata_trace_writer_finish(writer));
-    char *bytes CLOSED_BY(text_gone) = read_bytes(path, &count);
+    char *bytes CLOSED_BY(text_cleanup) = read_bytes(path, &count);
     ASSERT_TRUE(bytes && count > 0);
     bytes[count] = '\0';
     EXPECT_CONTAINS(bytes, "alloc,1,8,0,0\nfree,1,0,0,0\n");
@@ -105,7 +105,7 @@ TEST(trace_exact, equal_numbers_of_other_devices_are_other_streams) {
     for (unsigned i = 0; i < NUMBERS; i++)
         for (unsigned d = 0; d < STRATA_TRACE_DEVICES; d++)
             length += (size_t)sprintf(text + length, "alloc,%u,8,%u,0,%u\n", i * STRATA_TRACE_DEVICES + d, i, d);
-    strata_trace_t *trace CLOSED_BY(trace_gone) = load(text);
+    strata_trace_t *trace CLOSED_BY(trace_cleanup) = load(text);
     ASSERT_NE(trace, NULL);
     EXPECT_EQ(trace->stream_count, NUMBERS * STRATA_TRACE_DEVICES);
     for (size_t i = 0; i < trace->count; i++) {
@@ -116,7 +116,7 @@ TEST(trace_exact, equal_numbers_of_other_devices_are_other_streams) {
 
 /* The place is that of the alloc, whatever a later row says or leaves out; and only the alloc says how many bytes are live. */
 TEST(trace_exact, what_a_lifetime_keeps_from_its_alloc) {
-    strata_trace_t *trace CLOSED_BY(trace_gone) = load(
+    strata_trace_t *trace CLOSED_BY(trace_cleanup) = load(
         "op,id,size,stream,time_us,place,dur_us\nalloc,1,100,0,0,managed,\nborrow,1,7,2,1,,\nwork,1,7,0,2,pinned,5\n"
         "free,1,7,0,3,host,\nalloc,2,60,0,4,host,\nfree,2,,0,5,,\nalloc,3,90,0,6,,\n");
     static const strata_place_kind_t places[] = {STRATA_PLACE_MANAGED, STRATA_PLACE_MANAGED, STRATA_PLACE_MANAGED,

@@ -11,13 +11,13 @@
 #include "tests/harness/owned.h"
 #include "tests/harness/test.h"
 
-enum { ROWS = 50000, ROW_MOST = 64, WAITERS = 3 };
+enum { ROWS = 50000, ROW_MAX = 64, WAITERS = 3 };
 
 static const char header[] = "op,id,size,stream,time_us,tag\n";
 
 /* Row k is of stream k / 10000 and has one of 40 tags; `wrong` takes the place of one of them (ROWS: none). */
 static char *text_of(size_t wrong) {
-    char *text = malloc(sizeof header + (size_t)ROWS * ROW_MOST), *at = text + sprintf(text, "%s", header);
+    char *text = malloc(sizeof header + (size_t)ROWS * ROW_MAX), *at = text + sprintf(text, "%s", header);
     for (size_t k = 0; k < ROWS; k++)
         at += k == wrong ? sprintf(at, "free,%zu,,0,%zu,\n", (size_t)ROWS, k)
                          : sprintf(at, "alloc,%zu,%zu,%zu,%zu,t%zu\n", k, k + 1, k / 10000, k, k % 40);
@@ -53,9 +53,9 @@ static void *wait_for_all(void *context) {
 }
 
 TEST(feed, each_waiter_sees_every_row) {
-    char *text CLOSED_BY(text_gone) = text_of(ROWS);
+    char *text CLOSED_BY(text_cleanup) = text_of(ROWS);
     strata_trace_feed_t *feed;
-    strata_trace_t *trace CLOSED_BY(trace_gone) = NULL;
+    strata_trace_t *trace CLOSED_BY(trace_cleanup) = NULL;
     pthread_t threads[WAITERS];
     ASSERT_OK(strata_trace_feed_begin(write_text("feed.csv", text), &feed));
     EXPECT_GE(strata_trace_feed_expected(feed), ROWS);
@@ -68,9 +68,9 @@ TEST(feed, each_waiter_sees_every_row) {
 
 /* A packed file says little about its rows: they are moved while others read them. */
 TEST(feed, rows_that_move_stay_where_they_were_too) {
-    char *text CLOSED_BY(text_gone) = text_of(ROWS);
+    char *text CLOSED_BY(text_cleanup) = text_of(ROWS);
     strata_trace_feed_t *feed;
-    strata_trace_t *trace CLOSED_BY(trace_gone) = NULL;
+    strata_trace_t *trace CLOSED_BY(trace_cleanup) = NULL;
     ASSERT_OK(strata_trace_feed_begin(write_gzip("feed.csv.gz", text, strlen(text)), &feed));
     EXPECT_LT(strata_trace_feed_expected(feed), ROWS);
     wait_for_all(feed);
@@ -79,9 +79,9 @@ TEST(feed, rows_that_move_stay_where_they_were_too) {
 }
 
 TEST(feed, the_whole_is_what_a_load_gives) {
-    char *text CLOSED_BY(text_gone) = text_of(ROWS);
+    char *text CLOSED_BY(text_cleanup) = text_of(ROWS);
     strata_trace_feed_t *feed;
-    strata_trace_t *fed CLOSED_BY(trace_gone) = NULL, *loaded CLOSED_BY(trace_gone) = NULL;
+    strata_trace_t *fed CLOSED_BY(trace_cleanup) = NULL, *loaded CLOSED_BY(trace_cleanup) = NULL;
     ASSERT_OK(strata_trace_load(write_text("feed.csv", text), &loaded));
     ASSERT_OK(strata_trace_feed_begin(temporary("feed.csv"), &feed));
     ASSERT_OK(strata_trace_feed_finish(feed, &fed)); /* nobody has waited */
@@ -92,7 +92,7 @@ TEST(feed, the_whole_is_what_a_load_gives) {
 }
 
 TEST(feed, a_wrong_row_is_told_to_all_and_the_rows_before_it_stay) {
-    char *text CLOSED_BY(text_gone) = text_of(ROWS - 5);
+    char *text CLOSED_BY(text_cleanup) = text_of(ROWS - 5);
     strata_trace_feed_t *feed;
     strata_trace_t *trace = NULL, view = {.count = 0};
     bool end = false;
@@ -116,7 +116,7 @@ static strata_status_t feed_all(strata_trace_t **trace) {
 
 /* Only the room for all rows that are expected can be done without. */
 TEST(feed, survives_every_failed_allocation) {
-    char *text CLOSED_BY(text_gone) = text_of(ROWS);
+    char *text CLOSED_BY(text_cleanup) = text_of(ROWS);
     strata_trace_t *trace = NULL;
     uint64_t before = strata_host_allocations(), survived = 0;
     write_text("feed.csv", text);

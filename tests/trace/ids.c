@@ -77,15 +77,15 @@ TEST(trace_ids, words_of_one_plain_hash_have_keys_of_their_own) {
     strata_ids_t ids = {0}, others = {0};
     char first[WORD_BYTES + 1], word[WORD_BYTES + 1];
     word_of(0, first);
-    EXPECT_NE(strata_ids_word(&ids, first), strata_ids_word(&others, first));
+    EXPECT_NE(strata_ids_hash_word(&ids, first), strata_ids_hash_word(&others, first));
     for (uint32_t i = 0; i < WORDS; i++) {
         word_of(i, word);
         ASSERT_EQ(strlen(word), WORD_BYTES);
         EXPECT_EQ(fnv_1a(word), fnv_1a(first));
-        uint64_t key = strata_ids_word(&ids, word);
+        uint64_t key = strata_ids_hash_word(&ids, word);
         EXPECT_EQ(strata_ids_find(&ids, key), STRATA_IDS_NONE);
         ASSERT_OK(strata_ids_add(&ids, key));
-        EXPECT_EQ(strata_ids_find(&ids, strata_ids_word(&ids, word)), i);
+        EXPECT_EQ(strata_ids_find(&ids, strata_ids_hash_word(&ids, word)), i);
     }
     strata_ids_clear(&ids);
 }
@@ -98,7 +98,7 @@ TEST(trace_ids, tags_of_one_plain_hash_are_told_apart) {
         word_of(i, word);
         length += (size_t)sprintf(text + length, "step,,,,0,%s\n", word);
     }
-    strata_trace_t *trace CLOSED_BY(trace_gone) = NULL;
+    strata_trace_t *trace CLOSED_BY(trace_cleanup) = NULL;
     ASSERT_OK(strata_trace_load(write_file("words.csv", text, length), &trace));
     EXPECT_EQ(trace->tag_count, WORDS + 1);
     for (uint32_t i = 0; i < WORDS; i++) {

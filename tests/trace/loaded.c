@@ -18,7 +18,7 @@ TEST(trace, the_pool_of_an_alloc) {
                                "pool_end,,,0,0,5,,\nalloc,6,8,0,0,,managed,\npool_end,,,0,0,5,,\nalloc,7,8,0,0,,,\n"
                                "pool_end,,,0,0,6,,\nalloc,8,8,0,0,,,\n";
     static const uint64_t pools[] = {5, 9, 0, 0, 0, 6, 6, 0}; /* 0: none */
-    strata_trace_t *t CLOSED_BY(trace_gone) = NULL;
+    strata_trace_t *t CLOSED_BY(trace_cleanup) = NULL;
     ASSERT_OK(strata_trace_load(write_text("pools.csv", text), &t));
     for (size_t i = 0, alloc = 0; i < t->count; i++) {
         const strata_trace_event_t *e = &t->events[i];
@@ -33,7 +33,7 @@ TEST(trace, streams_are_told_apart_by_all_of_their_numbers) {
     static const char text[] = "op,id,size,stream,time_us\nalloc,1,8,1,0\nalloc,2,8,257,0\nalloc,3,8,65537,0\n"
                                "alloc,4,8,4294967297,0\nalloc,5,8,1,0\n";
     static const uint32_t streams[] = {0, 1, 2, 3, 0};
-    strata_trace_t *t CLOSED_BY(trace_gone) = NULL;
+    strata_trace_t *t CLOSED_BY(trace_cleanup) = NULL;
     ASSERT_OK(strata_trace_load(write_text("streams.csv", text), &t));
     ASSERT_EQ(t->count, 5);
     for (size_t i = 0; i < 5; i++) EXPECT_EQ(t->events[i].stream, streams[i]);
@@ -43,7 +43,7 @@ TEST(trace, streams_are_told_apart_by_all_of_their_numbers) {
 TEST(trace, memory_of_the_host_is_freed_from_any_device) {
     static const char text[] = "op,id,size,stream,time_us,device,place\nalloc,1,8,0,0,0,pinned\nalloc,2,8,0,0,1,host\n"
                                "borrow,1,,3,1,1,\nfree,1,,0,1,1,\nfree,2,,0,1,0,\n";
-    strata_trace_t *t CLOSED_BY(trace_gone) = NULL;
+    strata_trace_t *t CLOSED_BY(trace_cleanup) = NULL;
     ASSERT_OK(strata_trace_load(write_text("hosts.csv", text), &t));
     EXPECT_EQ(t->events[3].place, STRATA_PLACE_PINNED);
     EXPECT_EQ(t->events[4].place, STRATA_PLACE_HOST);
@@ -68,7 +68,7 @@ static const char every_column[] = "# strata-trace 1\r\n"
                                    ",7,8,0,900,free,,,,,,,";
 
 TEST(trace, columns_in_any_order_and_all_operations) {
-    strata_trace_t *t CLOSED_BY(trace_gone) = NULL;
+    strata_trace_t *t CLOSED_BY(trace_cleanup) = NULL;
     ASSERT_OK(strata_trace_load(write_text("all.csv", every_column), &t));
     ASSERT_EQ(t->count, 14);
     EXPECT_EQ(t->lifetimes, 2);
@@ -101,7 +101,7 @@ TEST(trace, columns_in_any_order_and_all_operations) {
 }
 
 TEST(trace, a_header_alone_is_an_empty_trace) {
-    strata_trace_t *t CLOSED_BY(trace_gone) = NULL;
+    strata_trace_t *t CLOSED_BY(trace_cleanup) = NULL;
     ASSERT_OK(strata_trace_load(write_text("empty.csv", "op,id,size,stream,time_us"), &t));
     EXPECT_EQ(t->count, 0);
 }
@@ -109,14 +109,14 @@ TEST(trace, a_header_alone_is_an_empty_trace) {
 TEST(trace, gzip_members_follow_each_other) {
     static const char one[] = "op,id,size,stream,time_us\nalloc,1,8,0,0\nal", two[] = "loc,2,8,0,0\n";
     size_t first, second;
-    char *a CLOSED_BY(text_gone) = read_bytes(write_gzip("a.gz", one, strlen(one)), &first);
-    char *b CLOSED_BY(text_gone) = read_bytes(write_gzip("b.gz", two, strlen(two)), &second);
+    char *a CLOSED_BY(text_cleanup) = read_bytes(write_gzip("a.gz", one, strlen(one)), &first);
+    char *b CLOSED_BY(text_cleanup) = read_bytes(write_gzip("b.gz", two, strlen(two)), &second);
     ASSERT_TRUE(a && b);
-    char *both CLOSED_BY(text_gone) = malloc(first + second);
+    char *both CLOSED_BY(text_cleanup) = malloc(first + second);
     ASSERT_TRUE(both);
     memcpy(both, a, first);
     memcpy(both + first, b, second);
-    strata_trace_t *t CLOSED_BY(trace_gone) = NULL;
+    strata_trace_t *t CLOSED_BY(trace_cleanup) = NULL;
     ASSERT_OK(strata_trace_load(write_file("ab.gz", both, first + second), &t));
     EXPECT_EQ(t->count, 2);
 }
@@ -274,7 +274,7 @@ TEST(trace, round_trip_of_every_byte_of_a_tag) {
     ASSERT_OK(strata_trace_writer_open(path, 1u << STRATA_COLUMN_tag, &writer));
     ASSERT_OK(strata_trace_write(writer, &(strata_trace_record_t){.op = STRATA_TRACE_step, .tag = tag}));
     ASSERT_OK(strata_trace_writer_finish(writer));
-    strata_trace_t *trace CLOSED_BY(trace_gone) = NULL;
+    strata_trace_t *trace CLOSED_BY(trace_cleanup) = NULL;
     ASSERT_OK(strata_trace_load(path, &trace));
     EXPECT_STREQ(trace->tags[trace->events[0].tag], tag);
 }

@@ -51,7 +51,7 @@ static void expect_read_or_refused(const char *path, size_t *read) {
 }
 
 static void mutate_often(const char *good, size_t count, int tries, size_t *read) {
-    char *bytes CLOSED_BY(text_gone) = malloc(count + 8 * 64);
+    char *bytes CLOSED_BY(text_cleanup) = malloc(count + 8 * 64);
     if (!bytes) return;
     for (int i = 0; i < tries; i++) {
         size_t now = count;
@@ -73,7 +73,7 @@ TEST(trace, mutated_files_are_read_or_refused) {
     EXPECT_GT(read, 10);
     EXPECT_LT(read, 3000);
     size_t count;
-    char *packed CLOSED_BY(text_gone) = read_bytes(write_gzip("mutated.csv.gz", text, strlen(text)), &count);
+    char *packed CLOSED_BY(text_cleanup) = read_bytes(write_gzip("mutated.csv.gz", text, strlen(text)), &count);
     ASSERT_NE(packed, NULL);
     read = 0;
     mutate_often(packed, count, 1000, &read);

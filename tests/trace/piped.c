@@ -60,7 +60,7 @@ TEST(piped, a_first_byte_that_comes_alone_is_read_with_the_others) {
         size_t count = 0;
         char *bytes = read_bytes(packed ? write_gzip("whole", text, strlen(text)) : write_text("whole", text), &count);
         ASSERT_NE(bytes, NULL);
-        strata_trace_t *trace CLOSED_BY(trace_gone) = load_piped(bytes, count);
+        strata_trace_t *trace CLOSED_BY(trace_cleanup) = load_piped(bytes, count);
         free(bytes);
         if (!trace) continue;
         EXPECT_EQ(trace->count, 2);

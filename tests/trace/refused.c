@@ -15,7 +15,7 @@
 
 /* Loads a file. Its error must begin with "path:line:column: " and hold `part`. `text` is printed if it does not. */
 static void expect_refused(const char *path, unsigned line, unsigned column, const char *part, const char *text) {
-    strata_trace_t *trace CLOSED_BY(trace_gone) = NULL;
+    strata_trace_t *trace CLOSED_BY(trace_cleanup) = NULL;
     strata_status_t status = path ? strata_trace_load(path, &trace) : STRATA_OK;
     const strata_error_t *error = strata_last_error();
     char begin[300];
@@ -155,7 +155,7 @@ TEST(trace, accepts_a_mark_of_utf8_and_empty_lines_before_the_header) {
         char text[200];
         snprintf(text, sizeof text, "%s" HEADER "alloc,1,8,0,0\n", before[i]);
         for (int gzip = 0; gzip < 2; gzip++) {
-            strata_trace_t *trace CLOSED_BY(trace_gone) = NULL;
+            strata_trace_t *trace CLOSED_BY(trace_cleanup) = NULL;
             EXPECT_OK(
                 strata_trace_load(gzip ? write_gzip("mark.csv.gz", text, strlen(text)) : write_text("mark.csv", text), &trace));
             if (trace) EXPECT_EQ(trace->lifetimes, 1);
@@ -196,7 +196,7 @@ TEST(trace, refuses_zero_bytes_and_long_lines) {
     static const char with_zero[] = HEADER "alloc,1,8\0,0,0\n";
     expect_refused(write_file("zero.csv", with_zero, sizeof with_zero - 1), 2, 10, "the line contains a zero byte", with_zero);
     size_t huge = 3 << 20;
-    char *text CLOSED_BY(text_gone) = malloc(huge);
+    char *text CLOSED_BY(text_cleanup) = malloc(huge);
     ASSERT_TRUE(text);
     memset(text, 'a', huge);
     memcpy(text, HEADER, strlen(HEADER));
@@ -217,7 +217,7 @@ TEST(trace, refuses_carriage_returns_within_a_line) {
 
 TEST(trace, refuses_too_many_streams) {
     size_t rows = STRATA_TRACE_STREAMS + 1;
-    char *text CLOSED_BY(text_gone) = malloc(rows * 40);
+    char *text CLOSED_BY(text_cleanup) = malloc(rows * 40);
     ASSERT_TRUE(text);
     size_t length = (size_t)sprintf(text, HEADER);
     for (size_t i = 0; i < rows; i++) length += (size_t)sprintf(text + length, "alloc,%zu,8,%zu,0\n", i, i);
@@ -230,7 +230,7 @@ TEST(trace, refuses_damaged_gzip) {
     char text[4096] = HEADER;
     for (int i = 0; i < 100; i++) sprintf(text + strlen(text), "alloc,%d,%d,0,%d\n", i, i * 977 % 512, i);
     size_t count;
-    char *whole CLOSED_BY(text_gone) = read_bytes(write_gzip("whole.csv.gz", text, strlen(text)), &count);
+    char *whole CLOSED_BY(text_cleanup) = read_bytes(write_gzip("whole.csv.gz", text, strlen(text)), &count);
     ASSERT_TRUE(whole);
     size_t refused = 0;
     for (size_t i = 2; i < count; i++) {

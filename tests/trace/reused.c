@@ -15,14 +15,14 @@ static strata_status_t load(const char *text, strata_trace_t **trace) {
 /* A stream can borrow a block again after it ended a borrow, and each end closes one borrow. */
 TEST(trace_reused, a_borrow_begins_and_ends_as_often_as_it_is_written) {
 #define AGAIN "borrow,1,,1,1\nunborrow,1,,1,1\n"
-    strata_trace_t *trace CLOSED_BY(trace_gone) = NULL;
+    strata_trace_t *trace CLOSED_BY(trace_cleanup) = NULL;
     ASSERT_OK(load(HEADER "alloc,1,8,0,0\n" AGAIN AGAIN AGAIN "free,1,,0,3\n", &trace));
     EXPECT_EQ(trace->count, 8);
-    strata_trace_t *twice CLOSED_BY(trace_gone) = NULL;
+    strata_trace_t *twice CLOSED_BY(trace_cleanup) = NULL;
     EXPECT_SAYS(STRATA_E_FORMAT, load(HEADER "alloc,1,8,0,0\n" AGAIN AGAIN "unborrow,1,,1,3\n", &twice), "reused.csv:7:");
     EXPECT_CONTAINS(strata_last_error()->text, "which does not borrow it");
     /* Borrows of another id or by another stream are independent. */
-    strata_trace_t *other CLOSED_BY(trace_gone) = NULL;
+    strata_trace_t *other CLOSED_BY(trace_cleanup) = NULL;
     EXPECT_SAYS(STRATA_E_FORMAT, load(HEADER "alloc,1,8,0,0\nalloc,2,8,0,0\nborrow,1,,1,1\nunborrow,2,,1,2\n", &other),
                 "reused.csv:5:");
     EXPECT_SAYS(STRATA_E_FORMAT, load(HEADER "alloc,1,8,0,0\nborrow,1,,1,1\nunborrow,1,,2,2\n", &other), "reused.csv:4:");
@@ -33,8 +33,8 @@ TEST(trace_reused, a_borrow_begins_and_ends_as_often_as_it_is_written) {
 TEST(trace_reused, the_last_pool) {
     for (size_t more = 0; more < 2; more++) {
         size_t pools = STRATA_TRACE_POOLS + more;
-        strata_trace_t *trace CLOSED_BY(trace_gone) = NULL;
-        char *text CLOSED_BY(text_gone) = malloc((pools + 1) * 40);
+        strata_trace_t *trace CLOSED_BY(trace_cleanup) = NULL;
+        char *text CLOSED_BY(text_cleanup) = malloc((pools + 1) * 40);
         ASSERT_TRUE(text);
         size_t length = (size_t)sprintf(text, "op,id,size,stream,time_us,pool\n");
         for (size_t i = 0; i < pools; i++) length += (size_t)sprintf(text + length, "alloc,%zu,8,0,0,%zu\n", i, 2 * i);

@@ -18,10 +18,10 @@ static const char *name_in(const strata_trace_t *trace, uint32_t stream) {
 }
 
 TEST(trace_stream_names, stand_in_any_row_of_their_stream) {
-    strata_trace_t *trace CLOSED_BY(trace_gone) = load(HEADER
-                                                       "alloc,1,8,0,0,0,,\nalloc,2,8,5,0,0,,copy0\nalloc,3,8,5,0,1,,nccl:a b\n"
-                                                       "wait,,,0,1,0,7,\nfree,2,,5,1,0,,copy0\nborrow,1,,7,2,0,,\"a,\"\"b\"\"\"\n"
-                                                       "step,,,,3,,,\nsync,,,all,3,0,,\n");
+    strata_trace_t *trace CLOSED_BY(trace_cleanup) = load(
+        HEADER "alloc,1,8,0,0,0,,\nalloc,2,8,5,0,0,,copy0\nalloc,3,8,5,0,1,,nccl:a b\n"
+               "wait,,,0,1,0,7,\nfree,2,,5,1,0,,copy0\nborrow,1,,7,2,0,,\"a,\"\"b\"\"\"\n"
+               "step,,,,3,,,\nsync,,,all,3,0,,\n");
     ASSERT_TRUE(trace);
     ASSERT_EQ(trace->stream_count, 4);
     EXPECT_STREQ(name_in(trace, 0), "(none)");
@@ -31,7 +31,7 @@ TEST(trace_stream_names, stand_in_any_row_of_their_stream) {
 }
 
 TEST(trace_stream_names, a_trace_without_the_column_has_none) {
-    strata_trace_t *trace CLOSED_BY(trace_gone) = load("op,id,size,stream,time_us\nalloc,1,8,3,0\n");
+    strata_trace_t *trace CLOSED_BY(trace_cleanup) = load("op,id,size,stream,time_us\nalloc,1,8,3,0\n");
     ASSERT_TRUE(trace);
     EXPECT_STREQ(name_in(trace, 0), "(none)");
 }
@@ -45,7 +45,7 @@ TEST(trace_stream_names, are_found_among_many_rows) {
                                    i == 400   ? "one"
                                    : i == 899 ? "two"
                                               : "");
-    strata_trace_t *trace CLOSED_BY(trace_gone) = load(text);
+    strata_trace_t *trace CLOSED_BY(trace_cleanup) = load(text);
     ASSERT_TRUE(trace);
     ASSERT_EQ(trace->count, 899);
     EXPECT_EQ(trace->streams[2].number, 0);
@@ -86,7 +86,7 @@ TEST(trace_stream_names, are_written_and_read_again) {
     row.stream_name = "";
     EXPECT_OK(strata_trace_write(writer, &row));
     ASSERT_OK(strata_trace_writer_finish(writer));
-    strata_trace_t *trace CLOSED_BY(trace_gone) = NULL;
+    strata_trace_t *trace CLOSED_BY(trace_cleanup) = NULL;
     ASSERT_OK(strata_trace_load(kept, &trace));
     EXPECT_STREQ(name_in(trace, 0), "a,\"b");
     ASSERT_OK(strata_trace_writer_open(kept, 0, &writer));
@@ -103,7 +103,7 @@ TEST(trace_stream_names, a_feed_shows_the_whole_trace_at_once) {
     for (int i = 2; i < 9000; i++) length += (size_t)snprintf(text + length, sizeof text - length, "alloc,%d,8,5,0,0,,\n", i);
     snprintf(text + length, sizeof text - length, "free,1,,5,1,0,,copy0\n");
     strata_trace_feed_t *feed;
-    strata_trace_t view = {.count = 0}, *trace CLOSED_BY(trace_gone) = NULL;
+    strata_trace_t view = {.count = 0}, *trace CLOSED_BY(trace_cleanup) = NULL;
     bool end = false;
     ASSERT_OK(strata_trace_feed_begin(write_text("fed.csv", text), &feed));
     EXPECT_OK(strata_trace_feed_wait(feed, &view, &end));

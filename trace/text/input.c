@@ -12,7 +12,7 @@
 
 /* After this many unpacked bytes a thread unpacks the rest. By then zlib has all the memory it needs,
  * and a small file needs no thread. */
-enum { BUFFER_BYTES = 65536, ALONE_BYTES = 1 << 20 };
+enum { BUFFER_BYTES = 65536, THREAD_THRESHOLD = 1 << 20 };
 
 struct strata_input {
     int file;
@@ -21,13 +21,13 @@ struct strata_input {
     bool file_end;
     bool member_open; /* inside a gzip member; if the file ends now, it was cut off */
     bool damaged; /* inflate has failed, and will fail again */
-    bool tried; /* a thread was tried */
-    strata_ahead_t *ahead; /* if set, its thread owns the file and zlib */
+    bool thread_tried; /* a thread was tried */
+    strata_prefetch_t *prefetch; /* if set, its thread owns the file and zlib */
     size_t unpacked; /* bytes unpacked without a thread */
     z_stream inflate;
     size_t head_count; /* bytes of the head that are not read yet */
-    size_t over_count; /* unread bytes of the piece in which the head ended */
-    const char *over;
+    size_t unread_count; /* unread bytes of the piece in which the head ended */
+    const char *unread;
     char head[STRATA_INPUT_HEAD];
     unsigned char in[BUFFER_BYTES];
     char out[BUFFER_BYTES];
@@ -61,7 +61,7 @@ strata_status_t strata_input_open(const char *path, strata_input_t **input) {
 
 void strata_input_close(strata_input_t *input) {
     if (!input) return;
-    strata_ahead_end(input->ahead);
+    strata_prefetch_end(input->prefetch);
     if (input->gzip) inflateEnd(&input->inflate);
     close(input->file);
     strata_host_delete(input);
@@ -145,16 +145,16 @@ static strata_status_t unpack(strata_input_t *input, char *bytes, size_t room, s
     return STRATA_OK;
 }
 
-static strata_status_t unpack_ahead(void *input, char *bytes, size_t *count) {
-    return unpack(input, bytes, STRATA_AHEAD_BYTES, count);
+static strata_status_t unpack_prefetch(void *input, char *bytes, size_t *count) {
+    return unpack(input, bytes, STRATA_PREFETCH_BYTES, count);
 }
 
 static strata_status_t read_gzip(strata_input_t *input, const char **bytes, size_t *count) {
-    if (input->unpacked >= ALONE_BYTES && !input->tried) {
-        input->tried = true;
-        input->ahead = strata_ahead_begin(unpack_ahead, input);
+    if (input->unpacked >= THREAD_THRESHOLD && !input->thread_tried) {
+        input->thread_tried = true;
+        input->prefetch = strata_prefetch_begin(unpack_prefetch, input);
     }
-    if (input->ahead) return strata_ahead_next(input->ahead, bytes, count);
+    if (input->prefetch) return strata_prefetch_next(input->prefetch, bytes, count);
     strata_status_t status = unpack(input, input->out, BUFFER_BYTES, count);
     *bytes = input->out;
     if (status == STRATA_OK) input->unpacked += *count;
@@ -176,34 +176,34 @@ strata_status_t strata_input_read(strata_input_t *input, const char **bytes, siz
         input->head_count = 0;
         return STRATA_OK;
     }
-    if (input->over_count > 0) {
-        *bytes = input->over;
-        *count = input->over_count;
-        input->over_count = 0;
+    if (input->unread_count > 0) {
+        *bytes = input->unread;
+        *count = input->unread_count;
+        input->unread_count = 0;
         return STRATA_OK;
     }
     return read_piece(input, bytes, count);
 }
 
 /* Damage after the first byte is found again by later reads. */
-strata_status_t strata_input_head(strata_input_t *input, const char **bytes, size_t *count) {
+strata_status_t strata_input_peek(strata_input_t *input, const char **bytes, size_t *count) {
     while (input->head_count < STRATA_INPUT_HEAD) {
         size_t room = STRATA_INPUT_HEAD - input->head_count, got;
-        strata_status_t status = read_piece(input, &input->over, &got);
+        strata_status_t status = read_piece(input, &input->unread, &got);
         if (status != STRATA_OK && input->head_count == 0) return status;
         if (status != STRATA_OK || got == 0) break;
         size_t taken = got < room ? got : room;
-        memcpy(input->head + input->head_count, input->over, taken);
+        memcpy(input->head + input->head_count, input->unread, taken);
         input->head_count += taken;
-        input->over += taken;
-        input->over_count = got - taken;
+        input->unread += taken;
+        input->unread_count = got - taken;
     }
     *bytes = input->head;
     *count = input->head_count;
     return STRATA_OK;
 }
 
-strata_status_t strata_input_rest(strata_input_t *input, size_t most, char **bytes, size_t *count) {
+strata_status_t strata_input_read_all(strata_input_t *input, size_t most, char **bytes, size_t *count) {
     size_t capacity = 0, length = 0, got = 1;
     char *all = NULL;
     strata_status_t status = STRATA_OK;

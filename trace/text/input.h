@@ -20,10 +20,10 @@ strata_status_t strata_input_read(strata_input_t *input, const char **bytes, siz
  * a smaller file. A later strata_input_read() returns them again, so a pipe too can be examined before
  * its reader is chosen. May be called only before the first read. Fails as that does, if the data is
  * damaged at the first byte. */
-strata_status_t strata_input_head(strata_input_t *input, const char **bytes, size_t *count);
+strata_status_t strata_input_peek(strata_input_t *input, const char **bytes, size_t *count);
 /* Reads the rest of the file, at most `most` bytes, and appends a zero. Delete the bytes with
  * strata_host_delete(). Fails with E_LIMIT if the rest is larger, and as strata_input_read() does. */
-strata_status_t strata_input_rest(strata_input_t *input, size_t most, char **bytes, size_t *count);
+strata_status_t strata_input_read_all(strata_input_t *input, size_t most, char **bytes, size_t *count);
 void strata_input_close(strata_input_t *input);
 
 #endif

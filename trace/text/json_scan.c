@@ -6,9 +6,9 @@ enum { MAX_DEPTH = 16 };
 
 static const char *value_end(strata_json_scan_t *scan, const char *at, unsigned depth, strata_json_member_fn member, void *context);
 
-static const char *wrong(strata_json_scan_t *scan, const char *at, const char *why) {
+static const char *fail(strata_json_scan_t *scan, const char *at, const char *why) {
     scan->at = at;
-    scan->wrong = why;
+    scan->error = why;
     return NULL;
 }
 
@@ -50,20 +50,20 @@ static const char *loose_string_end(strata_json_scan_t *scan, const char *begin)
         if (*at == '\\' && at[1]) at++;
     }
     if (*at && (!escaped || follows_string(at + 1))) return at + 1;
-    return escaped ? escaped : wrong(scan, at, "unterminated string");
+    return escaped ? escaped : fail(scan, at, "unterminated string");
 }
 
 static const char *string_end(strata_json_scan_t *scan, const char *at) {
-    if (*at != '"') return wrong(scan, at, "expected a string");
-    if (scan->loose) return loose_string_end(scan, at);
+    if (*at != '"') return fail(scan, at, "expected a string");
+    if (scan->lenient) return loose_string_end(scan, at);
     for (at++; *at != '"'; at++) {
-        if ((unsigned char)*at < ' ') return wrong(scan, at, "unterminated string");
+        if ((unsigned char)*at < ' ') return fail(scan, at, "unterminated string");
         if (*at != '\\') continue;
         at++;
         if (*at == 'u' && strspn(at + 1, "0123456789abcdefABCDEF") >= 4) {
             at += 4;
         } else if (*at == '\0' || !strchr("\"\\/bfnrt", *at)) {
-            return wrong(scan, at, "invalid escape");
+            return fail(scan, at, "invalid escape");
         }
     }
     return at + 1;
@@ -73,15 +73,15 @@ static const char *string_end(strata_json_scan_t *scan, const char *at) {
 static const char *number_end(strata_json_scan_t *scan, const char *at) {
     const char *begin = at;
     at += *at == '-';
-    if (!is_digit(*at)) return wrong(scan, *at ? begin : at, "expected a value");
+    if (!is_digit(*at)) return fail(scan, *at ? begin : at, "expected a value");
     at += *at == '0' ? 1 : strspn(at, "0123456789");
     if (*at == '.') {
-        if (!is_digit(at[1])) return wrong(scan, at[1] ? begin : at + 1, "incomplete number");
+        if (!is_digit(at[1])) return fail(scan, at[1] ? begin : at + 1, "incomplete number");
         at += 1 + strspn(at + 1, "0123456789");
     }
     if (*at == 'e' || *at == 'E') {
         at += 1 + (at[1] == '+' || at[1] == '-');
-        if (!is_digit(*at)) return wrong(scan, *at ? begin : at, "incomplete number");
+        if (!is_digit(*at)) return fail(scan, *at ? begin : at, "incomplete number");
         at += strspn(at, "0123456789");
     }
     return at;
@@ -104,14 +104,14 @@ static const char *member_end(strata_json_scan_t *scan, const char *at, bool nam
         if (!end) return NULL;
         name = (strata_json_slice_t){.at = at + 1, .length = (size_t)(end - at) - 2};
         at = strata_json_spaces(end);
-        if (*at != ':') return wrong(scan, at, "expected a colon");
+        if (*at != ':') return fail(scan, at, "expected a colon");
         at = strata_json_spaces(at + 1);
     }
     bool visited = scan->within && depth == 1 && *at == '[' && strata_json_is(name, scan->within);
     const char *end = value_end(scan, at, depth, visited ? member : NULL, context);
     if (!end || !member) return end;
     const char *why = member(context, name, (strata_json_slice_t){.at = at, .length = (size_t)(end - at)});
-    return why ? wrong(scan, at, why) : end;
+    return why ? fail(scan, at, why) : end;
 }
 
 /* Skips an object or array. */
@@ -126,9 +126,9 @@ static const char *group_end(strata_json_scan_t *scan, const char *at, unsigned 
         if (!at) return NULL;
         at = strata_json_spaces(at);
         if (*at == close) return at + 1;
-        if (*at != ',') return wrong(scan, at, "expected a comma or the end");
+        if (*at != ',') return fail(scan, at, "expected a comma or the end");
         at = strata_json_spaces(at + 1);
-        if (scan->loose && *at == close) return at + 1;
+        if (scan->lenient && *at == close) return at + 1;
     }
 }
 
@@ -136,16 +136,16 @@ static const char *value_end(strata_json_scan_t *scan, const char *at, unsigned 
                              void *context) {
     static const char *const words[] = {"true", "false", "null"};
     if (*at == '{' || *at == '[') {
-        if (depth == MAX_DEPTH) return wrong(scan, at, "nested too deep");
+        if (depth == MAX_DEPTH) return fail(scan, at, "nested too deep");
         return group_end(scan, at, depth + 1, member, context);
     }
     if (*at == '"') return string_end(scan, at);
     for (size_t i = 0; i < sizeof words / sizeof *words; i++) {
         size_t length = strspn(at, "aeflnrstu"), whole = strlen(words[i]);
         if (length >= whole && strncmp(at, words[i], whole) == 0) return at + whole;
-        if (length > 0 && !at[length] && strncmp(at, words[i], length) == 0) return wrong(scan, at + length, "incomplete word");
+        if (length > 0 && !at[length] && strncmp(at, words[i], length) == 0) return fail(scan, at + length, "incomplete word");
     }
-    const char *after = scan->loose ? odd_number_end(at) : NULL;
+    const char *after = scan->lenient ? odd_number_end(at) : NULL;
     return after ? after : number_end(scan, at);
 }
 

@@ -9,10 +9,10 @@
 typedef struct strata_json_scan {
     const char *begin; /* the text, which ends with a zero byte */
     const char *at; /* position of the error */
-    const char *wrong; /* reason for the error */
+    const char *error; /* reason for the error */
     /* Lenient, for text as profilers write it. Accepts raw control characters and backslashes in
      * strings, trailing commas, nan and inf. */
-    bool loose;
+    bool lenient;
     const char *within; /* NULL, or the name of an array in the root object. Its elements are visited too, as each is read. */
 } strata_json_scan_t;
 

@@ -6,8 +6,8 @@
 
 #include "platform/host/host_memory.h"
 
-strata_shown_t strata_shown(const char *field) {
-    strata_shown_t shown;
+strata_excerpt_t strata_excerpt(const char *field) {
+    strata_excerpt_t shown;
     size_t length = strlen(field), room = sizeof shown.text - sizeof "...";
     size_t copied = length < room ? length : room;
     for (size_t i = 0; i < copied; i++) {
@@ -37,14 +37,14 @@ static uint32_t characters(const char *bytes, size_t count) {
 /* Returns the column that is `length` bytes after the beginning of the line. */
 static uint32_t column_at(const strata_lines_t *lines, size_t length) { return characters(lines->text, length) + 1; }
 
-strata_status_t strata_lines_over(strata_lines_t *lines, const char *path, strata_input_t *input) {
+strata_status_t strata_lines_init(strata_lines_t *lines, const char *path, strata_input_t *input) {
     lines->path = strata_host_strdup(path);
     lines->input = input;
     return lines->path ? STRATA_OK : STRATA_E_HOST_MEMORY;
 }
 
 strata_status_t strata_lines_begin(strata_lines_t *lines, const char *path, strata_input_t *input) {
-    strata_status_t status = strata_lines_over(lines, path, input);
+    strata_status_t status = strata_lines_init(lines, path, input);
     if (status != STRATA_OK) strata_input_close(input);
     return status;
 }
@@ -62,7 +62,7 @@ void strata_lines_close(strata_lines_t *lines) {
     strata_lines_release(lines);
 }
 
-static strata_status_t more(strata_lines_t *lines, size_t length) {
+static strata_status_t read_more(strata_lines_t *lines, size_t length) {
     strata_status_t status = strata_input_read(lines->input, &lines->bytes, &lines->count);
     if (status == STRATA_OK) return STRATA_OK;
     uint32_t column = column_at(lines, length);
@@ -86,7 +86,7 @@ static strata_status_t append(strata_lines_t *lines, size_t *length, size_t coun
 }
 
 /* Removes the byte order mark, which some editors put at the beginning of every text. */
-static size_t strip_mark(char *text, size_t length) {
+static size_t strip_bom(char *text, size_t length) {
     static const char mark[] = "\xef\xbb\xbf";
     size_t bytes = sizeof mark - 1;
     if (length < bytes || memcmp(text, mark, bytes) != 0) return length;
@@ -99,10 +99,10 @@ strata_status_t strata_lines_next(strata_lines_t *lines, bool *end) {
     bool ended = false, begun = false;
     if (lines->line == UINT32_MAX) return strata_lines_fail(lines, 1, "the file has more than %u lines", UINT32_MAX);
     lines->line++;
-    lines->unended = false;
+    lines->unterminated = false;
     while (!ended) {
         if (lines->count == 0) {
-            strata_status_t status = more(lines, length);
+            strata_status_t status = read_more(lines, length);
             if (status != STRATA_OK) return status;
             if (lines->count == 0) break;
         }
@@ -116,9 +116,9 @@ strata_status_t strata_lines_next(strata_lines_t *lines, bool *end) {
         lines->count--;
     }
     *end = !begun;
-    lines->unended = begun && !ended;
+    lines->unterminated = begun && !ended;
     if (length > 0 && lines->text[length - 1] == '\r') length--;
-    if (lines->line == 1) length = strip_mark(lines->text, length);
+    if (lines->line == 1) length = strip_bom(lines->text, length);
     lines->text[length] = '\0';
     const char *stray = memchr(lines->text, '\r', length);
     if (!stray) return STRATA_OK;
@@ -126,8 +126,8 @@ strata_status_t strata_lines_next(strata_lines_t *lines, bool *end) {
                              "the line contains a carriage return; end lines with LF or CRLF");
 }
 
-bool strata_lines_cut_off(const strata_lines_t *lines, strata_status_t status) {
-    return status == STRATA_E_FORMAT && lines->unended && lines->line > 1;
+bool strata_lines_is_truncated(const strata_lines_t *lines, strata_status_t status) {
+    return status == STRATA_E_FORMAT && lines->unterminated && lines->line > 1;
 }
 
 /* Returns the quote that ends the field at `from`, or NULL if it is missing. */
@@ -150,8 +150,8 @@ static void unquote(char *from, const char *closing) {
     *to = '\0';
 }
 
-static strata_shown_t field_name(const strata_lines_t *lines, uint32_t field) {
-    strata_shown_t name;
+static strata_excerpt_t field_name(const strata_lines_t *lines, uint32_t field) {
+    strata_excerpt_t name;
     const char *known = lines->names[field].text;
     snprintf(name.text, sizeof name.text, *known ? "field %u (%.30s)" : "field %u", field + 1, known);
     return name;

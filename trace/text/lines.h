@@ -14,10 +14,10 @@ enum {
 };
 
 /* A short, printable copy of a field for a message. */
-typedef struct strata_shown {
+typedef struct strata_excerpt {
     char text[48];
-} strata_shown_t;
-strata_shown_t strata_shown(const char *field);
+} strata_excerpt_t;
+strata_excerpt_t strata_excerpt(const char *field);
 
 typedef struct strata_lines {
     strata_input_t *input;
@@ -25,10 +25,10 @@ typedef struct strata_lines {
     const char *bytes; /* the rest of the input's last piece */
     size_t count;
     uint32_t line; /* number of the line in `text` */
-    bool unended; /* the last line of the file, without a newline */
+    bool unterminated; /* the last line of the file, without a newline */
     char text[STRATA_TRACE_LINE_BYTES]; /* without its end; split in place */
     char *fields[STRATA_TRACE_FIELDS];
-    strata_shown_t names[STRATA_TRACE_FIELDS]; /* of the columns, for errors; "" until it is known */
+    strata_excerpt_t names[STRATA_TRACE_FIELDS]; /* of the columns, for errors; "" until it is known */
     uint32_t columns[STRATA_TRACE_FIELDS]; /* the column at which each begins in the line: 1 + the characters before it */
 } strata_lines_t;
 
@@ -37,7 +37,7 @@ strata_status_t strata_lines_open(strata_lines_t *lines, const char *path);
 /* Begins with an open input, which the lines own from now on, also on failure. */
 strata_status_t strata_lines_begin(strata_lines_t *lines, const char *path, strata_input_t *input);
 /* Begins with an input that still belongs to the caller. The lines end with strata_lines_release(). */
-strata_status_t strata_lines_over(strata_lines_t *lines, const char *path, strata_input_t *input);
+strata_status_t strata_lines_init(strata_lines_t *lines, const char *path, strata_input_t *input);
 void strata_lines_release(strata_lines_t *lines);
 void strata_lines_close(strata_lines_t *lines);
 /* Reads the next line without its end. It has no zero byte and no carriage return, and the first has no
@@ -45,7 +45,7 @@ void strata_lines_close(strata_lines_t *lines);
 strata_status_t strata_lines_next(strata_lines_t *lines, bool *end);
 /* Returns true if a failure is due to a truncated file. The failure must be in the last line, which
  * lacks a newline and is not also the first. */
-bool strata_lines_cut_off(const strata_lines_t *lines, strata_status_t status);
+bool strata_lines_is_truncated(const strata_lines_t *lines, strata_status_t status);
 /* Splits the line into fields[]. A field may be in "double quotes". */
 strata_status_t strata_lines_split(strata_lines_t *lines, uint32_t *count);
 /* Fails with E_FORMAT and "path:line:column: ..." for the current line. */

@@ -11,8 +11,8 @@
 #include <zlib.h>
 
 #include "platform/host/host_memory.h"
-#include "trace/text/partial.h"
 #include "trace/text/input.h"
+#include "trace/text/partial.h"
 
 enum { BUFFER_BYTES = 65536, PRINT_BYTES = 8192, ENDING_BYTES = 48 };
 
@@ -23,8 +23,8 @@ struct strata_output {
     bool gzip;
     strata_status_t status; /* the first failure */
     char *path;
-    char *beside; /* the file's name while it is being written */
-    strata_begun_t begun;
+    char *part_path; /* the file's name while it is being written */
+    strata_partial_t partial;
     size_t length;
     z_stream deflate;
     char buffer[BUFFER_BYTES];
@@ -49,9 +49,9 @@ static bool ends_with(const char *text, const char *with) {
 static void output_delete(strata_output_t *output) {
     if (output->gzip) deflateEnd(&output->deflate);
     if (output->file >= 0 && !output->standard) close(output->file);
-    if (output->beside && output->file >= 0) unlink(output->beside);
-    strata_begun_remove(&output->begun);
-    strata_host_delete(output->beside);
+    if (output->part_path && output->file >= 0) unlink(output->part_path);
+    strata_partial_remove(&output->partial);
+    strata_host_delete(output->part_path);
     strata_host_delete(output->path);
     strata_host_delete(output);
 }
@@ -61,7 +61,7 @@ static strata_status_t fail(const strata_output_t *output, const char *why) {
 }
 
 /* A reader that could not read the replaced file must not be able to read the new one. */
-static bool keep_rights(int file, const struct stat *replaced) {
+static bool copy_permissions(int file, const struct stat *replaced) {
     struct stat own;
     mode_t mode = replaced->st_mode & 0777;
     if (fstat(file, &own) != 0) return false;
@@ -73,7 +73,7 @@ static bool keep_rights(int file, const struct stat *replaced) {
 
 /* If a standard file is closed, its number is the first free one. Everything printed would then be
  * written to this file. */
-static int above_standard(int file) {
+static int avoid_standard_fd(int file) {
     if (file < 0 || file > STDERR_FILENO) return file;
     int moved = fcntl(file, F_DUPFD_CLOEXEC, STDERR_FILENO + 1), why = errno;
     (void)close(file);
@@ -82,40 +82,40 @@ static int above_standard(int file) {
 }
 
 /* Creates a file with an unused name. On failure errno has the reason. */
-static void make_beside(strata_output_t *output, size_t length, mode_t mode) {
+static void create_part(strata_output_t *output, size_t length, mode_t mode) {
     enum { TRIES = 100 };
     sigset_t before;
-    strata_begun_block(&before);
+    strata_partial_block_signals(&before);
     for (int i = 0; i < TRIES && output->file < 0; i++) {
-        snprintf(output->beside + length, ENDING_BYTES, ".%ld.%d.part", (long)getpid(), i);
-        output->file = open(output->beside, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, mode);
+        snprintf(output->part_path + length, ENDING_BYTES, ".%ld.%d.part", (long)getpid(), i);
+        output->file = open(output->part_path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, mode);
         if (output->file < 0 && errno != EEXIST) break;
     }
     bool made = output->file >= 0;
-    output->file = above_standard(output->file);
+    output->file = avoid_standard_fd(output->file);
     int why = errno;
-    if (made && output->file < 0) (void)unlink(output->beside);
-    if (output->file >= 0) strata_begun_add(&output->begun, output->beside);
-    strata_begun_unblock(&before);
+    if (made && output->file < 0) (void)unlink(output->part_path);
+    if (output->file >= 0) strata_partial_add(&output->partial, output->part_path);
+    strata_partial_unblock_signals(&before);
     errno = why;
 }
 
 /* Opens a temporary name beside the file. If several writers write one file, the last to finish wins,
  * with its whole file. `replaced` is the existing file, or NULL if there is none. */
-static strata_status_t open_beside(strata_output_t *output, const struct stat *replaced) {
+static strata_status_t open_part(strata_output_t *output, const struct stat *replaced) {
     size_t length = strlen(output->path);
-    output->beside = strata_host_new(length + ENDING_BYTES, 1);
-    if (!output->beside) return STRATA_E_HOST_MEMORY;
-    memcpy(output->beside, output->path, length);
-    make_beside(output, length, replaced ? 0600 : 0666);
-    if (output->file < 0 || (replaced && !keep_rights(output->file, replaced))) return fail(output, strerror(errno));
+    output->part_path = strata_host_new(length + ENDING_BYTES, 1);
+    if (!output->part_path) return STRATA_E_HOST_MEMORY;
+    memcpy(output->part_path, output->path, length);
+    create_part(output, length, replaced ? 0600 : 0666);
+    if (output->file < 0 || (replaced && !copy_permissions(output->file, replaced))) return fail(output, strerror(errno));
     return STRATA_OK;
 }
 
 /* A pipe without a reader is an error, not a wait. */
 static strata_status_t open_direct(strata_output_t *output) {
     output->direct = true;
-    output->file = above_standard(open(output->path, O_WRONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK));
+    output->file = avoid_standard_fd(open(output->path, O_WRONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK));
     int flags = output->file < 0 ? -1 : fcntl(output->file, F_GETFL);
     if (flags < 0 || fcntl(output->file, F_SETFL, flags & ~O_NONBLOCK) != 0)
         return fail(output, errno == ENXIO ? "the pipe has no reader" : strerror(errno));
@@ -126,8 +126,8 @@ static strata_status_t open_direct(strata_output_t *output) {
  * must name the target instead. */
 static strata_status_t open_path(strata_output_t *output) {
     struct stat named, meant;
-    if (lstat(output->path, &named) != 0) return open_beside(output, NULL);
-    if (S_ISREG(named.st_mode)) return open_beside(output, &named);
+    if (lstat(output->path, &named) != 0) return open_part(output, NULL);
+    if (S_ISREG(named.st_mode)) return open_part(output, &named);
     if (stat(output->path, &meant) == 0 && (S_ISFIFO(meant.st_mode) || S_ISCHR(meant.st_mode))) return open_direct(output);
     if (S_ISLNK(named.st_mode)) return fail(output, "it is a symbolic link; write the name of its target");
     return fail(output, S_ISDIR(named.st_mode) ? strerror(EISDIR) : "it is neither a file nor a pipe nor a character device");
@@ -159,7 +159,7 @@ strata_status_t strata_output_open(const char *path, strata_output_t **output) {
     return STRATA_OK;
 }
 
-static strata_status_t to_file(strata_output_t *output, const void *bytes, size_t count) {
+static strata_status_t write_to_file(strata_output_t *output, const void *bytes, size_t count) {
     const char *at = bytes;
     while (count > 0) {
         ssize_t put = write(output->file, at, count);
@@ -171,7 +171,7 @@ static strata_status_t to_file(strata_output_t *output, const void *bytes, size_
     return STRATA_OK;
 }
 
-static strata_status_t pack(strata_output_t *output, int flush) {
+static strata_status_t compress_buffer(strata_output_t *output, int flush) {
     z_stream *z = &output->deflate;
     z->next_in = (Bytef *)output->buffer;
     z->avail_in = (uInt)output->length;
@@ -179,7 +179,7 @@ static strata_status_t pack(strata_output_t *output, int flush) {
         z->next_out = output->packed;
         z->avail_out = BUFFER_BYTES;
         if (deflate(z, flush) == Z_STREAM_ERROR) return fail(output, "compression failed");
-        strata_status_t status = to_file(output, output->packed, BUFFER_BYTES - z->avail_out);
+        strata_status_t status = write_to_file(output, output->packed, BUFFER_BYTES - z->avail_out);
         if (status != STRATA_OK) return status;
     } while (z->avail_out == 0);
     return STRATA_OK;
@@ -188,9 +188,9 @@ static strata_status_t pack(strata_output_t *output, int flush) {
 static void flush(strata_output_t *output, bool end) {
     if (output->status != STRATA_OK) return;
     if (output->gzip) {
-        output->status = pack(output, end ? Z_FINISH : Z_NO_FLUSH);
+        output->status = compress_buffer(output, end ? Z_FINISH : Z_NO_FLUSH);
     } else {
-        output->status = to_file(output, output->buffer, output->length);
+        output->status = write_to_file(output, output->buffer, output->length);
     }
     output->length = 0;
 }
@@ -242,7 +242,7 @@ strata_status_t strata_output_copy(strata_output_t *output, const char *path) {
     if (output->standard || output->direct)
         return strata_fail(STRATA_E_UNSUPPORTED, 0, "output to a pipe or device cannot be copied");
     strata_status_t status = end_member(output);
-    if (status == STRATA_OK) status = strata_input_open(output->beside, &input);
+    if (status == STRATA_OK) status = strata_input_open(output->part_path, &input);
     if (status != STRATA_OK) return status;
     status = strata_output_open(path, &to);
     if (status == STRATA_OK) {
@@ -255,23 +255,23 @@ strata_status_t strata_output_copy(strata_output_t *output, const char *path) {
 }
 
 /* Some file systems report that they are full only at the end, or when they are forced to write. */
-static strata_status_t put_in_place(strata_output_t *output) {
+static strata_status_t rename_into_place(strata_output_t *output) {
     bool kept = output->direct || fsync(output->file) == 0 || errno == EINVAL;
     int why = errno;
     bool closed = close(output->file) == 0;
     output->file = -1;
     if (kept && !closed) why = errno;
-    bool placed = kept && closed && (output->direct || rename(output->beside, output->path) == 0);
+    bool placed = kept && closed && (output->direct || rename(output->part_path, output->path) == 0);
     if (placed) return STRATA_OK;
     strata_status_t status = fail(output, strerror(kept && closed ? errno : why));
-    if (!output->direct) unlink(output->beside);
+    if (!output->direct) unlink(output->part_path);
     return status;
 }
 
 strata_status_t strata_output_finish(strata_output_t *output) {
     flush(output, true);
     strata_status_t status = output->status;
-    if (status == STRATA_OK && !output->standard) status = put_in_place(output);
+    if (status == STRATA_OK && !output->standard) status = rename_into_place(output);
     output_delete(output);
     return status;
 }

@@ -8,50 +8,50 @@
 
 /* A signal handler may wait for this lock. Its holder blocks all signals, so no handler waits for the
  * thread that it interrupts. */
-static atomic_flag held = ATOMIC_FLAG_INIT;
-static strata_begun_t *first;
+static atomic_flag list_lock = ATOMIC_FLAG_INIT;
+static strata_partial_t *first;
 
-void strata_begun_block(sigset_t *before) {
+void strata_partial_block_signals(sigset_t *before) {
     sigset_t all;
     (void)sigfillset(&all);
     (void)pthread_sigmask(SIG_BLOCK, &all, before);
 }
 
-void strata_begun_unblock(const sigset_t *before) { (void)pthread_sigmask(SIG_SETMASK, before, NULL); }
+void strata_partial_unblock_signals(const sigset_t *before) { (void)pthread_sigmask(SIG_SETMASK, before, NULL); }
 
-static void hold(sigset_t *before) {
-    strata_begun_block(before);
-    while (atomic_flag_test_and_set_explicit(&held, memory_order_acquire)) (void)sched_yield();
+static void lock_list(sigset_t *before) {
+    strata_partial_block_signals(before);
+    while (atomic_flag_test_and_set_explicit(&list_lock, memory_order_acquire)) (void)sched_yield();
 }
 
-static void leave(const sigset_t *before) {
-    atomic_flag_clear_explicit(&held, memory_order_release);
-    strata_begun_unblock(before);
+static void unlock_list(const sigset_t *before) {
+    atomic_flag_clear_explicit(&list_lock, memory_order_release);
+    strata_partial_unblock_signals(before);
 }
 
-void strata_begun_add(strata_begun_t *begun, const char *name) {
+void strata_partial_add(strata_partial_t *partial, const char *name) {
     sigset_t before;
-    hold(&before);
-    *begun = (strata_begun_t){.next = first, .name = name, .process = (long)getpid()};
-    first = begun;
-    leave(&before);
+    lock_list(&before);
+    *partial = (strata_partial_t){.next = first, .name = name, .process = (long)getpid()};
+    first = partial;
+    unlock_list(&before);
 }
 
-void strata_begun_remove(strata_begun_t *begun) {
+void strata_partial_remove(strata_partial_t *partial) {
     sigset_t before;
-    if (!begun->name) return;
-    hold(&before);
-    strata_begun_t **at = &first;
-    while (*at && *at != begun) at = &(*at)->next;
-    if (*at) *at = begun->next;
-    begun->name = NULL;
-    leave(&before);
+    if (!partial->name) return;
+    lock_list(&before);
+    strata_partial_t **at = &first;
+    while (*at && *at != partial) at = &(*at)->next;
+    if (*at) *at = partial->next;
+    partial->name = NULL;
+    unlock_list(&before);
 }
 
-void strata_begun_unlink_all(void) {
+void strata_partial_unlink_all(void) {
     sigset_t before;
-    hold(&before);
-    for (const strata_begun_t *begun = first; begun; begun = begun->next)
-        if (begun->process == (long)getpid()) (void)unlink(begun->name);
-    leave(&before);
+    lock_list(&before);
+    for (const strata_partial_t *partial = first; partial; partial = partial->next)
+        if (partial->process == (long)getpid()) (void)unlink(partial->name);
+    unlock_list(&before);
 }

@@ -32,13 +32,13 @@ static const strata_option_row_t options[] = {
     {0},
 };
 
-static const strata_option_want_t wants[] = {{"onward", "at", "!0"}, {"seed", "probability", "!0"}, {0}};
+static const strata_option_dependency_t dependencies[] = {{"onward", "at", "!0"}, {"seed", "probability", "!0"}, {0}};
 
 static strata_status_t check(const void *filled, strata_place_kind_t place, const char **option) {
     const fault_options_t *o = filled;
     (void)place;
     bool refuses = o->at > 0 || o->every > 0 || o->probability > 0 || o->above != UINT64_MAX;
-    if (o->says == SAY_NO_MEMORY || refuses) return strata_option_check_wants(options, wants, filled, option);
+    if (o->says == SAY_NO_MEMORY || refuses) return strata_option_check_dependencies(options, dependencies, filled, option);
     *option = "says";
     return strata_fail(STRATA_E_STRATEGY, 0, "no request is set to fail; write one, as in at: 1, or remove this option");
 }

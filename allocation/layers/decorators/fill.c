@@ -21,11 +21,11 @@ static const strata_option_row_t options[] = {
     {0},
 };
 
-static const strata_option_want_t wants[] = {{"byte", "write", "true"}, {"write", "synchronise", "true"}, {0}};
+static const strata_option_dependency_t dependencies[] = {{"byte", "write", "true"}, {"write", "synchronise", "true"}, {0}};
 
 static strata_status_t check(const void *filled, strata_place_kind_t place, const char **option) {
     (void)place;
-    return strata_option_check_wants(options, wants, filled, option);
+    return strata_option_check_dependencies(options, dependencies, filled, option);
 }
 
 /* Memory without an owner stream has no user while it is served. So the host may write it immediately, and
@@ -53,7 +53,7 @@ static strata_status_t allocate(strata_layer_t *self, const strata_request_t *re
     strata_record_t *served;
     strata_status_t status = strata_below_allocate(self, request, &served);
     if (status != STRATA_OK) return status;
-    strata_opened_t opened = strata_call_unlock(request->call);
+    strata_unlocked_t opened = strata_call_unlock(request->call);
     if (o->write) status = set_bytes(self, served, request->stream);
     if (status == STRATA_OK && o->synchronise) status = wait(self, request->stream);
     strata_call_lock(request->call, opened);

@@ -68,9 +68,10 @@ typedef struct guard_layer {
     uint64_t served, live;
     uint64_t zones_written, written_after_free, unseen;
     char finding[320]; /* the first finding */
-    strata_condition_t left; /* signals a decrease of using_owner: calls that use the owner's handle while the lock is released */
+    strata_condition_t
+        owner_released; /* signals a decrease of using_owner: calls that use the owner's handle while the lock is released */
     uint32_t using_owner;
-    bool owner_gone;
+    bool owner_destroyed;
     _Atomic uint64_t staging; /* of guard_bytes_t */
 } guard_layer_t;
 
@@ -95,19 +96,19 @@ static bool is_ownerless(const guard_layer_t *self) { return self->base.stack->o
 /* Returns whether the stack's name for the owner's stream is still valid in this thread. */
 static bool has_owner(const guard_layer_t *self) {
     strata_stream_t stream;
-    return !self->owner_gone && strata_layer_owner(&self->base, &stream);
+    return !self->owner_destroyed && strata_layer_owner(&self->base, &stream);
 }
 
-/* Like has_owner(), and keeps the name valid until leave_owner(). The lock is held. */
-static bool use_owner(guard_layer_t *self) {
+/* Like has_owner(), and keeps the name valid until release_owner(). The lock is held. */
+static bool acquire_owner(guard_layer_t *self) {
     bool named = has_owner(self);
     self->using_owner += named;
     return named;
 }
 
-static void leave_owner(guard_layer_t *self, bool named) {
+static void release_owner(guard_layer_t *self, bool named) {
     self->using_owner -= named;
-    if (self->owner_gone) strata_condition_broadcast(&self->left);
+    if (self->owner_destroyed) strata_condition_broadcast(&self->owner_released);
 }
 
 static strata_status_t set_bytes(guard_layer_t *self, uint64_t address, uint8_t byte, uint64_t size, strata_stream_t stream) {
@@ -119,7 +120,7 @@ static strata_status_t set_bytes(guard_layer_t *self, uint64_t address, uint8_t 
     return STRATA_OK;
 }
 
-/* Calls strata_guard_first_other(). `named` is the result of use_owner(). */
+/* Calls strata_guard_first_other(). `named` is the result of acquire_owner(). */
 static bool find_other(guard_layer_t *self, uint64_t address, uint8_t byte, uint64_t size, bool named, uint64_t *at) {
     const guard_bytes_t bytes = {
         .domain = self->base.domain, .stream = self->base.stack->stream, .named = named, .staging = &self->staging};
@@ -127,7 +128,7 @@ static bool find_other(guard_layer_t *self, uint64_t address, uint8_t byte, uint
 }
 
 /* Waits for the owner's work, as far as possible. Memory without an owner is unused at its free. */
-static bool settle(guard_layer_t *self, bool named) {
+static bool wait_for_owner(guard_layer_t *self, bool named) {
     strata_domain_t *domain = self->base.domain;
     if (!options_of(self)->synchronise || is_ownerless(self)) return true;
     return named ? strata_domain_wait_for(domain, self->base.stack->stream) : strata_domain_wait_for_all(domain);
@@ -154,13 +155,13 @@ static finding_t look_at_zones(guard_layer_t *self, const strata_record_t *recor
 /* If the host cannot read the block there is no finding; the free has counted it as unseen. */
 static finding_t look_at_poison(guard_layer_t *self, const strata_record_t *record, bool named) {
     uint64_t at;
-    if (!settle(self, named) || !find_other(self, record->ptr, POISON, record->size, named, &at)) return (finding_t){0};
+    if (!wait_for_owner(self, named) || !find_other(self, record->ptr, POISON, record->size, named, &at)) return (finding_t){0};
     return at < record->size ? (finding_t){.where = "in it after its free", .offset = at} : (finding_t){0};
 }
 
 /* ---- findings; the lock is held, and released for the report ---- */
 
-static void tell(guard_layer_t *self, const guarded_t *block, finding_t found, strata_call_t *call) {
+static void report_finding(guard_layer_t *self, const guarded_t *block, finding_t found, strata_call_t *call) {
     char text[sizeof self->finding];
     snprintf(text, sizeof text,
              "guard: a block of %" PRIu64 " bytes at %#" PRIx64 " (allocation %" PRIu64 "%s%s) was written %s, "
@@ -169,7 +170,7 @@ static void tell(guard_layer_t *self, const guarded_t *block, finding_t found, s
              found.where, found.before ? "-" : "", found.offset);
     if (!*self->finding) memcpy(self->finding, text, sizeof text);
     if (!options_of(self)->report) return;
-    strata_opened_t opened = strata_call_unlock(call);
+    strata_unlocked_t opened = strata_call_unlock(call);
     strata_log_report(STRATA_LOG_ERROR, text);
     strata_call_lock(call, opened);
 }
@@ -178,26 +179,26 @@ static void count(guard_layer_t *self, const guarded_t *block, finding_t found, 
     self->unseen += found.unseen;
     if (!found.where) return;
     ++*counter;
-    tell(self, block, found, call);
+    report_finding(self, block, found, call);
 }
 
 /* ---- free ---- */
 
 /* Frees a block that is on no list to the layer below. Returns the bytes that it held. */
-static uint64_t let_go(guard_layer_t *self, uint32_t node, strata_call_t *call) {
+static uint64_t free_below(guard_layer_t *self, uint32_t node, strata_call_t *call) {
     guarded_t *block = block_at(self, node);
     if (block->poisoned) {
-        bool named = use_owner(self);
-        strata_opened_t opened = strata_call_unlock(call);
+        bool named = acquire_owner(self);
+        strata_unlocked_t opened = strata_call_unlock(call);
         finding_t found = look_at_poison(self, block->record, named);
         strata_call_lock(call, opened);
-        leave_owner(self, named);
+        release_owner(self, named);
         count(self, block, found, &self->written_after_free, call);
     }
     strata_record_t *inner = strata_record_unwrap(&self->base, block->record);
     uint64_t bytes = inner->size;
     block->state = UNUSED;
-    strata_nodes_give(&self->blocks, node);
+    strata_nodes_release(&self->blocks, node);
     strata_below_free(inner, call);
     return bytes;
 }
@@ -207,11 +208,11 @@ static uint32_t take_oldest(guard_layer_t *self) {
     self->first = block_at(self, node)->next;
     if (!self->first) self->last = 0;
     self->kept--;
-    self->kept_bytes -= strata_record_held(block_at(self, node)->record)->size;
+    self->kept_bytes -= strata_record_wrapped(block_at(self, node)->record)->size;
     return node;
 }
 
-static void keep(guard_layer_t *self, uint32_t node) {
+static void quarantine_block(guard_layer_t *self, uint32_t node) {
     guarded_t *block = block_at(self, node);
     block->state = KEPT;
     block->next = 0;
@@ -219,7 +220,7 @@ static void keep(guard_layer_t *self, uint32_t node) {
     else self->first = node;
     self->last = node;
     self->kept++;
-    self->kept_bytes += strata_record_held(block->record)->size;
+    self->kept_bytes += strata_record_wrapped(block->record)->size;
 }
 
 static void free_record(strata_layer_t *base, strata_record_t *record, strata_call_t *call) {
@@ -227,51 +228,51 @@ static void free_record(strata_layer_t *base, strata_record_t *record, strata_ca
     const guard_options_t *o = options_of(self);
     uint32_t node = record->next;
     guarded_t *block = block_at(self, node);
-    const strata_record_t *inner = strata_record_held(record);
+    const strata_record_t *inner = strata_record_wrapped(record);
     /* Other streams may still use a borrowed block, so its bytes must not be poisoned. */
-    bool borrowed = strata_record_borrowed_below(record), named = use_owner(self);
-    strata_opened_t opened = strata_call_unlock(call);
-    bool seen = settle(self, named) && !block->bare;
+    bool borrowed = strata_record_borrowed_below(record), named = acquire_owner(self);
+    strata_unlocked_t opened = strata_call_unlock(call);
+    bool seen = wait_for_owner(self, named) && !block->bare;
     finding_t found = seen ? look_at_zones(self, record, inner, named) : (finding_t){.unseen = true};
     /* A free block of a graph pool may be used by its graph at the next launch. */
     bool may_poison = o->poison && !borrowed && !base->stack->group->graph && (is_ownerless(self) || named);
     bool poisoned = may_poison && set_bytes(self, record->ptr, POISON, record->size, base->stack->stream) == STRATA_OK;
     strata_call_lock(call, opened);
-    leave_owner(self, named);
+    release_owner(self, named);
     block->poisoned = poisoned;
     self->live--;
     count(self, block, found, &self->zones_written, call);
     /* There is no wait for a stream that is gone, because its stack is destroyed with its last block. */
-    if (o->quarantine == 0 || self->owner_gone || base->stack->forgotten.orphan) {
-        (void)let_go(self, node, call);
+    if (o->quarantine == 0 || self->owner_destroyed || base->stack->forgotten.orphan) {
+        (void)free_below(self, node, call);
         return;
     }
-    keep(self, node);
-    while (self->kept > o->quarantine) (void)let_go(self, take_oldest(self), call);
+    quarantine_block(self, node);
+    while (self->kept > o->quarantine) (void)free_below(self, take_oldest(self), call);
 }
 
 /* ---- allocate ---- */
 
 /* The request may come from a layer that was built with fewer fields. */
-static const char *who_asks(const strata_request_t *request) {
+static const char *requester_name(const strata_request_t *request) {
     bool names = request->struct_size >= offsetof(strata_request_t, operator_name) + sizeof request->operator_name;
     const char *operator_name = names && request->operator_name ? request->operator_name : "";
     return request->tag ? request->tag : operator_name;
 }
 
-static strata_status_t take_in(guard_layer_t *self, const strata_request_t *request, strata_record_t *inner, uint64_t front,
-                               bool bare, strata_record_t **record) {
-    uint32_t node = strata_nodes_take(&self->blocks);
+static strata_status_t wrap_block(guard_layer_t *self, const strata_request_t *request, strata_record_t *inner, uint64_t front,
+                                  bool bare, strata_record_t **record) {
+    uint32_t node = strata_nodes_acquire(&self->blocks);
     if (node == 0) return strata_fail(STRATA_E_LIMIT, 0, "guard: %d blocks in one stack, the maximum", BLOCKS);
     strata_record_t *outer = strata_record_wrap(&self->base, request, inner, inner->ptr + front, request->size);
     if (!outer) {
-        strata_nodes_give(&self->blocks, node);
+        strata_nodes_release(&self->blocks, node);
         return STRATA_E_LIMIT;
     }
     outer->next = node;
     guarded_t *block = block_at(self, node);
     *block = (guarded_t){.record = outer, .number = ++self->served, .state = LIVE, .bare = bare};
-    snprintf(block->tag, sizeof block->tag, "%s", who_asks(request));
+    snprintf(block->tag, sizeof block->tag, "%s", requester_name(request));
     strata_make_printable(block->tag, false);
     self->live++;
     *record = outer;
@@ -297,11 +298,11 @@ static strata_status_t allocate(strata_layer_t *base, const strata_request_t *re
         return strata_fail(STRATA_E_INVALID, 0, "the size is too large");
     strata_status_t status = strata_below_allocate(base, &below, &inner);
     if (status != STRATA_OK) return status;
-    strata_opened_t opened = strata_call_unlock(request->call);
+    strata_unlocked_t opened = strata_call_unlock(request->call);
     status = write_zones(self, inner, front, request->size, request->stream);
     strata_call_lock(request->call, opened);
     bool bare = status == STRATA_E_CAPTURE;
-    if (status == STRATA_OK || bare) status = take_in(self, request, inner, front, bare, record);
+    if (status == STRATA_OK || bare) status = wrap_block(self, request, inner, front, bare, record);
     if (status != STRATA_OK) strata_below_undo(inner, request->call);
     return status;
 }
@@ -311,14 +312,14 @@ static strata_status_t allocate(strata_layer_t *base, const strata_request_t *re
 /* Returns whether a kept block's memory returns directly to a source and was not a cache's chunk. A cache
  * itself counts the chunks that it returns. */
 static bool goes_to_source(const strata_record_t *record) {
-    const strata_record_t *bottom = strata_record_held(record);
+    const strata_record_t *bottom = strata_record_wrapped(record);
     for (const strata_record_t *inner = bottom; (inner = strata_record_inner(inner)) != NULL;) bottom = inner;
     return record->state != STRATA_RECORD_CHUNK && bottom->chunk == 0;
 }
 
 static void poll(strata_layer_t *base, strata_call_t *call, strata_pending_t *pending) {
     guard_layer_t *self = (guard_layer_t *)base;
-    while (self->first) pending->freed_bytes += let_go(self, take_oldest(self), call);
+    while (self->first) pending->freed_bytes += free_below(self, take_oldest(self), call);
 }
 
 static uint64_t release(strata_layer_t *base, strata_call_t *call) {
@@ -326,7 +327,7 @@ static uint64_t release(strata_layer_t *base, strata_call_t *call) {
     uint64_t released = 0;
     while (self->first) {
         bool counts = goes_to_source(block_at(self, self->first)->record);
-        uint64_t bytes = let_go(self, take_oldest(self), call);
+        uint64_t bytes = free_below(self, take_oldest(self), call);
         released += counts ? bytes : 0;
     }
     return released;
@@ -336,8 +337,8 @@ static void notify(strata_layer_t *base, strata_notice_t *notice, strata_call_t 
     guard_layer_t *self = (guard_layer_t *)base;
     if (notice->stream != base->stack->stream) return;
     (void)release(base, call);
-    self->owner_gone = true;
-    while (self->using_owner > 0) strata_call_wait(call, base->stack, &self->left, UINT64_MAX);
+    self->owner_destroyed = true;
+    while (self->using_owner > 0) strata_call_wait(call, base->stack, &self->owner_released, UINT64_MAX);
 }
 
 static uint64_t idle_bytes(strata_layer_t *base) { return ((guard_layer_t *)base)->kept_bytes; }
@@ -346,11 +347,11 @@ static uint64_t idle_bytes(strata_layer_t *base) { return ((guard_layer_t *)base
 
 static strata_status_t create(strata_layer_t *base) {
     guard_layer_t *self = (guard_layer_t *)base;
-    self->account = strata_guard_account_join(base->domain);
+    self->account = strata_guard_account_acquire(base->domain);
     if (!self->account) return STRATA_E_HOST_MEMORY;
     strata_status_t status = strata_nodes_init(&self->blocks, sizeof(guarded_t), BLOCKS);
-    if (status == STRATA_OK) strata_condition_init(&self->left);
-    else strata_guard_account_leave(self->account);
+    if (status == STRATA_OK) strata_condition_init(&self->owner_released);
+    else strata_guard_account_release(self->account);
     return status;
 }
 
@@ -369,7 +370,7 @@ static void add_leak(guard_layer_t *self, const guarded_t *block) {
 /* Marks the block so that a guard further down, for which it is in use, does not report it again. The stack
  * that served it may have ended, so the makers are read from its home. */
 static void pass_by_below(const guarded_t *block) {
-    for (strata_record_t *inner = strata_record_held(block->record);; inner = strata_record_held(inner)) {
+    for (strata_record_t *inner = strata_record_wrapped(block->record);; inner = strata_record_wrapped(inner)) {
         const strata_layer_t *maker = strata_stack_of(inner->home)->layers[strata_record_maker_number(inner)];
         if (!maker || maker->type->role != STRATA_DECORATOR) return;
         inner->state = STRATA_RECORD_DEFERRED;
@@ -392,9 +393,9 @@ static void destroy(strata_layer_t *base) {
     }
     strata_guard_end_staging(base->domain->device, &self->staging);
     if (report) strata_guard_account_add_unseen(self->account, self->unseen);
-    strata_guard_account_leave(self->account);
+    strata_guard_account_release(self->account);
     strata_nodes_destroy(&self->blocks);
-    strata_condition_destroy(&self->left);
+    strata_condition_destroy(&self->owner_released);
 }
 
 static strata_status_t validate(strata_layer_t *base) {
@@ -434,7 +435,7 @@ const strata_layer_type_t strata_guard_type = {
     .free = free_record,
     .release = release,
     .poll = poll,
-    .notices = 1u << STRATA_NOTICE_STREAM_GONE,
+    .notices = 1u << STRATA_NOTICE_STREAM_DESTROYED,
     .notify = notify,
     .idle_bytes = idle_bytes,
     .validate = validate,

@@ -36,19 +36,19 @@ static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
 static guard_account_t *accounts;
 
 /* Adds a guard to the domain's account. Returns NULL if it has none. The mutex is held. */
-static guard_account_t *join(const strata_domain_t *domain) {
+static guard_account_t *acquire(const strata_domain_t *domain) {
     guard_account_t *account = accounts;
     while (account && account->domain != domain) account = account->next;
     if (account) account->guards++;
     return account;
 }
 
-guard_account_t *strata_guard_account_join(const strata_domain_t *domain) {
+guard_account_t *strata_guard_account_acquire(const strata_domain_t *domain) {
     guard_account_t *fresh = strata_host_new(1, sizeof *fresh);
     if (!fresh) return NULL;
     *fresh = (guard_account_t){.domain = domain, .guards = 1};
     pthread_mutex_lock(&mutex);
-    guard_account_t *account = join(domain);
+    guard_account_t *account = acquire(domain);
     if (!account) {
         fresh->next = accounts;
         accounts = fresh;
@@ -99,8 +99,8 @@ typedef struct message {
     size_t length;
 } message_t;
 
-static void say(message_t *message, const char *format, ...) STRATA_PRINTF(2, 3);
-static void say(message_t *message, const char *format, ...) {
+static void append(message_t *message, const char *format, ...) STRATA_PRINTF(2, 3);
+static void append(message_t *message, const char *format, ...) {
     va_list arguments;
     va_start(arguments, format);
     (void)vsnprintf(message->text + message->length, sizeof message->text - message->length, format, arguments);
@@ -108,37 +108,38 @@ static void say(message_t *message, const char *format, ...) {
     message->length += strlen(message->text + message->length);
 }
 
-static void say_group(message_t *message, const group_t *group) {
-    say(message, "\n  %" PRIu64 " bytes in %" PRIu64 " block%s%s%s, the first at %#" PRIx64 " (allocation %" PRIu64 ")",
-        group->bytes, group->blocks, group->blocks == 1 ? "" : "s", *group->tag ? " of " : " without a tag", group->tag,
-        group->address, group->first);
+static void append_group(message_t *message, const group_t *group) {
+    append(message, "\n  %" PRIu64 " bytes in %" PRIu64 " block%s%s%s, the first at %#" PRIx64 " (allocation %" PRIu64 ")",
+           group->bytes, group->blocks, group->blocks == 1 ? "" : "s", *group->tag ? " of " : " without a tag", group->tag,
+           group->address, group->first);
 }
 
-static void tell_leaks(guard_account_t *account) {
+static void report_leaks(guard_account_t *account) {
     uint64_t bytes = account->bytes, blocks = account->blocks;
     strata_place_t place = account->domain->place;
     message_t message = {.length = 0};
     qsort(account->groups, account->group_count, sizeof *account->groups, by_bytes);
-    say(&message, "guard: %" PRIu64 " bytes in %" PRIu64 " block%s of %s:%u were never freed:", bytes, blocks,
-        blocks == 1 ? "" : "s", strata_place_name(strata_place_kind(place)), strata_place_device(place));
+    append(&message, "guard: %" PRIu64 " bytes in %" PRIu64 " block%s of %s:%u were never freed:", bytes, blocks,
+           blocks == 1 ? "" : "s", strata_place_name(strata_place_kind(place)), strata_place_device(place));
     for (uint32_t i = 0; i < account->group_count && i < TOLD; i++) {
         const group_t *group = &account->groups[i];
-        say_group(&message, group);
+        append_group(&message, group);
         bytes -= group->bytes;
         blocks -= group->blocks;
     }
-    if (blocks > 0) say(&message, "\n  %" PRIu64 " bytes in %" PRIu64 " blocks of other tags", bytes, blocks);
+    if (blocks > 0) append(&message, "\n  %" PRIu64 " bytes in %" PRIu64 " blocks of other tags", bytes, blocks);
     strata_log_report(STRATA_LOG_ERROR, message.text);
 }
 
-static void tell_unseen(const guard_account_t *account) {
+static void report_unseen(const guard_account_t *account) {
     message_t message = {.length = 0};
-    say(&message, "guard: %" PRIu64 " freed blocks were in memory that the host cannot read, so their red zones were not checked",
-        account->unseen);
+    append(&message,
+           "guard: %" PRIu64 " freed blocks were in memory that the host cannot read, so their red zones were not checked",
+           account->unseen);
     strata_log_report(STRATA_LOG_WARNING, message.text);
 }
 
-void strata_guard_account_leave(guard_account_t *account) {
+void strata_guard_account_release(guard_account_t *account) {
     pthread_mutex_lock(&mutex);
     bool last = --account->guards == 0;
     guard_account_t **link = &accounts;
@@ -146,7 +147,7 @@ void strata_guard_account_leave(guard_account_t *account) {
     if (last) *link = account->next;
     pthread_mutex_unlock(&mutex);
     if (!last) return;
-    if (account->blocks > 0) tell_leaks(account);
-    if (account->unseen > 0) tell_unseen(account);
+    if (account->blocks > 0) report_leaks(account);
+    if (account->unseen > 0) report_unseen(account);
     strata_host_delete(account);
 }

@@ -38,15 +38,15 @@ static const strata_stat_row_t stats[] = {
 static bool claim(limit_layer_t *self, uint64_t size, strata_call_t *call) {
     if (strata_quota_claim(&self->quota, size)) return true;
     if (!strata_quota_may_fit(&self->quota, size)) return false;
-    strata_opened_t opened = strata_call_unlock(call);
-    bool claimed = strata_quota_claim_in_time(&self->quota, size, &self->base.stack->lock, &self->base.domain->held_up);
+    strata_unlocked_t opened = strata_call_unlock(call);
+    bool claimed = strata_quota_claim_in_time(&self->quota, size, &self->base.stack->lock, &self->base.domain->blocked);
     strata_call_lock(call, opened);
     return claimed;
 }
 
 static void wake_waiters(limit_layer_t *self, strata_call_t *call) {
     if (!strata_quota_has_waiters(&self->quota)) return;
-    strata_opened_t opened = strata_call_unlock(call);
+    strata_unlocked_t opened = strata_call_unlock(call);
     strata_quota_wake(&self->quota, &self->base.stack->lock);
     strata_call_lock(call, opened);
 }

@@ -48,14 +48,14 @@ typedef struct line {
     size_t length;
 } line_t;
 
-#define SAY(line, ...) say(line, snprintf((line)->text + (line)->length, LINE - (line)->length, __VA_ARGS__))
-static void say(line_t *line, int added) {
+#define APPEND(line, ...) note_appended(line, snprintf((line)->text + (line)->length, LINE - (line)->length, __VA_ARGS__))
+static void note_appended(line_t *line, int added) {
     line->length += added > 0 ? (size_t)added : 0;
     if (line->length > LINE - 1) line->length = LINE - 1;
 }
 
 /* A name is printed as one word, whatever the program wrote into it. */
-static void say_name(line_t *line, const char *key, const char *name) {
+static void append_name(line_t *line, const char *key, const char *name) {
     char word[NAME];
     size_t length = 0;
     for (; name && name[length] && length + 1 < sizeof word; length++) {
@@ -63,7 +63,7 @@ static void say_name(line_t *line, const char *key, const char *name) {
         word[length] = letter <= ' ' || letter == 0x7f || letter == '=' ? '_' : name[length];
     }
     word[length] = '\0';
-    if (length) SAY(line, " %s=%s", key, word);
+    if (length) APPEND(line, " %s=%s", key, word);
 }
 
 static void begin(const log_layer_t *self, line_t *line, const char *event, strata_stream_t stream) {
@@ -71,12 +71,12 @@ static void begin(const log_layer_t *self, line_t *line, const char *event, stra
     char place[STRATA_PLACE_LETTERS];
     strata_place_text(self->base.domain->place, place);
     line->length = 0;
-    SAY(line, "ns=%llu place=%s event=%s thread=%llu stream=%#llx", (unsigned long long)clock->now(clock), place, event,
-        (unsigned long long)strata_threads_self(), (unsigned long long)(uintptr_t)stream);
+    APPEND(line, "ns=%llu place=%s event=%s thread=%llu stream=%#llx", (unsigned long long)clock->now(clock), place, event,
+           (unsigned long long)strata_threads_self(), (unsigned long long)(uintptr_t)stream);
 }
 
 /* strata_close() reports the reason. The thread's last error is kept. */
-static void lose(log_layer_t *self, int why) {
+static void note_lost_line(log_layer_t *self, int why) {
     const strata_error_t kept = *strata_last_error();
     if (self->lost++ > 0) return;
     (void)strata_fail(STRATA_E_IO, 0, "log: %s cannot be written: %s", ((const log_options_t *)self->base.options)->path,
@@ -88,13 +88,13 @@ static void lose(log_layer_t *self, int why) {
 static void write_line(log_layer_t *self, line_t *line, strata_call_t *call) {
     ssize_t written;
     line->text[line->length++] = '\n';
-    strata_opened_t opened = strata_call_unlock(call);
+    strata_unlocked_t opened = strata_call_unlock(call);
     do written = write(self->file, line->text, line->length);
     while (written < 0 && errno == EINTR);
     int why = written < 0 ? errno : 0;
     strata_call_lock(call, opened);
     if (written == (ssize_t)line->length) self->lines++;
-    else lose(self, why);
+    else note_lost_line(self, why);
 }
 
 /* ---- hits and growth ---- */
@@ -104,7 +104,7 @@ typedef struct seen {
 } seen_t;
 
 /* Reads the metrics of the stack. Returns false if its cache is shared, so that they do not show hits. */
-static bool look(const log_layer_t *self, seen_t *seen) {
+static bool read_counts(const log_layer_t *self, seen_t *seen) {
     strata_stack_t *stack = self->base.stack;
     *seen = (seen_t){stack->figures.cache_hits, stack->figures.growths};
     return strata_stack_home(stack) == stack;
@@ -112,7 +112,7 @@ static bool look(const log_layer_t *self, seen_t *seen) {
 
 static const char *how(const log_layer_t *self, const seen_t *before) {
     seen_t after;
-    if (!look(self, &after)) return "shared";
+    if (!read_counts(self, &after)) return "shared";
     if (after.growths != before->growths) return "growth";
     return after.hits != before->hits ? "hit" : "miss";
 }
@@ -122,20 +122,20 @@ static const char *how(const log_layer_t *self, const seen_t *before) {
 static void log_request(log_layer_t *self, const strata_request_t *request, const strata_record_t *record, const seen_t *before) {
     line_t line;
     begin(self, &line, record ? "alloc" : "refused", request->stream);
-    SAY(&line, " asked=%zu", request->size);
+    APPEND(&line, " asked=%zu", request->size);
     if (record)
-        SAY(&line, " ptr=%#llx got=%llu how=%s", (unsigned long long)record->ptr, (unsigned long long)record->size,
-            how(self, before));
-    else SAY(&line, " why=%s", strata_status_name(strata_last_error()->status));
-    say_name(&line, "tag", request->tag);
-    say_name(&line, "operator", request->operator_name);
+        APPEND(&line, " ptr=%#llx got=%llu how=%s", (unsigned long long)record->ptr, (unsigned long long)record->size,
+               how(self, before));
+    else APPEND(&line, " why=%s", strata_status_name(strata_last_error()->status));
+    append_name(&line, "tag", request->tag);
+    append_name(&line, "operator", request->operator_name);
     write_line(self, &line, request->call);
 }
 
 static strata_status_t allocate(strata_layer_t *base, const strata_request_t *request, strata_record_t **record) {
     log_layer_t *self = (log_layer_t *)base;
     seen_t before;
-    (void)look(self, &before);
+    (void)read_counts(self, &before);
     strata_status_t status = strata_below_allocate(base, request, record);
     if (status == STRATA_OK && self->writing) (*record)->attention |= base->attention;
     if (self->writing) log_request(self, request, status == STRATA_OK ? *record : NULL, &before);
@@ -148,8 +148,8 @@ static void free_record(strata_layer_t *base, strata_record_t *record, strata_ca
     if (self->writing) {
         line_t line;
         begin(self, &line, "free", strata_stack_stream(call->stack));
-        SAY(&line, " asked=%llu ptr=%#llx got=%llu", (unsigned long long)strata_record_requested(record),
-            (unsigned long long)record->ptr, (unsigned long long)record->size);
+        APPEND(&line, " asked=%llu ptr=%#llx got=%llu", (unsigned long long)strata_record_requested(record),
+               (unsigned long long)record->ptr, (unsigned long long)record->size);
         write_line(self, &line, call);
     }
     strata_below_free(record, call);
@@ -164,8 +164,8 @@ static strata_status_t create(strata_layer_t *base) {
     strata_status_t status = strata_file_append(path, &self->file);
     if (status != STRATA_OK) return status;
     self->writing = true;
-    strata_stack_take(base->stack);
-    strata_layer_wants_allocate(base, true);
+    strata_stack_lock_own(base->stack);
+    strata_layer_enable_allocate(base, true);
     strata_unlock(&base->stack->lock);
     return STRATA_OK;
 }

@@ -6,13 +6,13 @@
 
 /* The tool may wait, so the locks of the call are released around it. */
 static void begin(strata_call_t *call, strata_range_t range, uint64_t bytes) {
-    strata_opened_t opened = strata_call_unlock(call);
+    strata_unlocked_t opened = strata_call_unlock(call);
     strata_range_begin(range, bytes);
     strata_call_lock(call, opened);
 }
 
 static void end(strata_call_t *call) {
-    strata_opened_t opened = strata_call_unlock(call);
+    strata_unlocked_t opened = strata_call_unlock(call);
     strata_range_end();
     strata_call_lock(call, opened);
 }

@@ -24,15 +24,15 @@ static const strata_option_row_t options[] = {
     {0},
 };
 
-static const strata_option_want_t wants[] = {{"depth", "patience", "true"},
-                                             {"deepest", "patience", "true"},
-                                             {"slack", "patience", "true"},
-                                             {"wait_first", "steps", "all"},
-                                             {0}};
+static const strata_option_dependency_t dependencies[] = {{"depth", "patience", "true"},
+                                                          {"deepest", "patience", "true"},
+                                                          {"slack", "patience", "true"},
+                                                          {"wait_first", "steps", "all"},
+                                                          {0}};
 
 static strata_status_t check(const void *filled, strata_place_kind_t place, const char **option) {
     (void)place;
-    return strata_option_check_wants(options, wants, filled, option);
+    return strata_option_check_dependencies(options, dependencies, filled, option);
 }
 
 static strata_status_t allocate(strata_layer_t *self, const strata_request_t *request, strata_record_t **record) {

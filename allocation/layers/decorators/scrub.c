@@ -27,7 +27,7 @@ typedef struct scrub_layer {
     strata_layer_t base;
     strata_ranges_t owners;
     uint64_t growths; /* of the stack's cache, when the records began */
-    bool knows; /* the stack's own cache is below */
+    bool tracks_owners; /* the stack's own cache is below */
     uint64_t zeroed, zeroed_bytes, kept_bytes;
 } scrub_layer_t;
 
@@ -50,7 +50,7 @@ static bool is_own(scrub_layer_t *self, const strata_record_t *record, uint64_t 
     const strata_statistics_t *f = &self->base.stack->figures;
     if (self->growths != f->growths) strata_ranges_clear(&self->owners);
     self->growths = f->growths;
-    if (!self->knows || ((const scrub_options_t *)self->base.options)->always) return false;
+    if (!self->tracks_owners || ((const scrub_options_t *)self->base.options)->always) return false;
     return strata_ranges_have(&self->owners, record->ptr, record->ptr + record->size, owner);
 }
 
@@ -71,9 +71,9 @@ static strata_status_t allocate(strata_layer_t *base, const strata_request_t *re
     if (status != STRATA_OK) return status;
     bool own = is_own(self, served, owner);
     /* Recorded before the lock is released, so that a concurrent growth drops this record with the others. */
-    if (self->knows) strata_ranges_set(&self->owners, served->ptr, served->ptr + served->size, owner);
+    if (self->tracks_owners) strata_ranges_set(&self->owners, served->ptr, served->ptr + served->size, owner);
     if (!own) {
-        strata_opened_t opened = strata_call_unlock(request->call);
+        strata_unlocked_t opened = strata_call_unlock(request->call);
         status = zero(self, served, request->stream);
         strata_call_lock(request->call, opened);
     }
@@ -104,7 +104,7 @@ static bool has_cache(const strata_layer_t *self) {
 
 static strata_status_t create(strata_layer_t *base) {
     scrub_layer_t *self = (scrub_layer_t *)base;
-    self->knows = has_cache(base);
+    self->tracks_owners = has_cache(base);
     return strata_ranges_init(&self->owners, RANGES);
 }
 

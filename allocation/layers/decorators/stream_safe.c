@@ -87,7 +87,7 @@ static bool is_empty(const stream_safe_t *self) { return self->uses.stack == NUL
 /* Host memory is allocated with the locks open, so another thread may make the tables first. */
 static strata_status_t make_uses(stream_safe_t *self, strata_call_t *call) {
     strata_uses_t uses;
-    strata_opened_t opened = strata_call_unlock(call);
+    strata_unlocked_t opened = strata_call_unlock(call);
     strata_status_t status = strata_uses_init(&uses, self->base.stack, STRATA_USES_ON_HOST);
     strata_call_lock(call, opened);
     if (status != STRATA_OK) return status;
@@ -138,14 +138,14 @@ static strata_status_t erase_stream(strata_layer_t *base, strata_record_t *recor
 
 /* ---- free ---- */
 
-static void go_down(stream_safe_t *self, strata_record_t *record, strata_call_t *call) {
+static void free_below(stream_safe_t *self, strata_record_t *record, strata_call_t *call) {
     record->attention &= (uint16_t)~self->base.attention;
     strata_below_free(record, call);
 }
 
 /* Returns whether each request must poll. With `on_host` only a poll of the stack finishes frees that a capture
  * deferred. */
-static bool must_look(const stream_safe_t *self) {
+static bool must_poll(const stream_safe_t *self) {
     const strata_uses_t *uses = &self->uses;
     if (options_of(self)->on_host) return false;
     return uses->mode == STRATA_USES_BY_SEARCH ? uses->kept || uses->joining : strata_uses_may_have_done(uses);
@@ -157,17 +157,17 @@ static bool is_much(const stream_safe_t *self) {
 }
 
 /* Sets whether requests that a hit could serve must call this layer. */
-static void tell(stream_safe_t *self) { strata_layer_wants_allocate(&self->base, must_look(self) || self->due); }
+static void update_allocate_calls(stream_safe_t *self) { strata_layer_enable_allocate(&self->base, must_poll(self) || self->due); }
 
 /* The lock may be released while a block is freed below, so the remaining blocks are in a local list. */
 static uint64_t finish(stream_safe_t *self, uint32_t done, strata_call_t *call) {
     strata_record_t *record;
     uint64_t bytes, freed = 0;
-    for (; strata_uses_take_done(&self->uses, &done, &record, &bytes); freed += bytes) go_down(self, record, call);
+    for (; strata_uses_pop_done(&self->uses, &done, &record, &bytes); freed += bytes) free_below(self, record, call);
     return freed;
 }
 
-static void wait_seldom(stream_safe_t *self, strata_call_t *call) {
+static void poll_if_many(stream_safe_t *self, strata_call_t *call) {
     if (++self->unseen >= GLANCE_FREES) {
         self->unseen = 0;
         (void)finish(self, strata_uses_poll_brief(&self->uses), call);
@@ -178,29 +178,29 @@ static void wait_seldom(stream_safe_t *self, strata_call_t *call) {
 static void free_record(strata_layer_t *base, strata_record_t *record, strata_call_t *call) {
     stream_safe_t *self = (stream_safe_t *)base;
     strata_freed_t freed = strata_uses_free(&self->uses, record, call);
-    if (freed == STRATA_FREED_DONE) go_down(self, record, call);
+    if (freed == STRATA_FREED_DONE) free_below(self, record, call);
     if (freed != STRATA_FREED_WAITS) return;
     /* With `on_host` only a capture defers a free. A stack that shares this layer may end before the capture. */
     if (options_of(self)->on_host) record->stack = base->stack->number;
-    if (self->uses.mode == STRATA_USES_BY_SEARCH) wait_seldom(self, call);
-    tell(self);
+    if (self->uses.mode == STRATA_USES_BY_SEARCH) poll_if_many(self, call);
+    update_allocate_calls(self);
 }
 
 /* ---- poll ---- */
 
-static uint64_t look(stream_safe_t *self, strata_call_t *call) {
+static uint64_t poll_uses(stream_safe_t *self, strata_call_t *call) {
     uint64_t freed = 0;
     self->unseen = 0;
     if (self->uses.kept) freed += finish(self, strata_uses_resume_kept(&self->uses, call), call);
     if (strata_uses_may_have_done(&self->uses)) freed += finish(self, strata_uses_poll(&self->uses), call);
     self->due = self->uses.mode == STRATA_USES_BY_SEARCH && is_much(self);
-    tell(self);
+    update_allocate_calls(self);
     return freed;
 }
 
 static void poll(strata_layer_t *base, strata_call_t *call, strata_pending_t *pending) {
     stream_safe_t *self = (stream_safe_t *)base;
-    pending->freed_bytes += look(self, call);
+    pending->freed_bytes += poll_uses(self, call);
     strata_uses_add_pending(&self->uses, pending);
 }
 
@@ -213,7 +213,7 @@ static strata_status_t allocate(strata_layer_t *base, const strata_request_t *re
     /* While little is pending, a hit does not call this layer. If less is pending than the request needs,
      * a poll would not help. */
     bool helps = self->uses.first && self->uses.pending_bytes >= request->size;
-    if (must_look(self) || self->due || helps) (void)look(self, request->call);
+    if (must_poll(self) || self->due || helps) (void)poll_uses(self, request->call);
     return strata_below_allocate(base, request, record);
 }
 
@@ -222,13 +222,13 @@ static strata_status_t allocate(strata_layer_t *base, const strata_request_t *re
 static void notify(strata_layer_t *base, strata_notice_t *notice, strata_call_t *call) {
     stream_safe_t *self = (stream_safe_t *)base;
     switch (notice->kind) {
-    case STRATA_NOTICE_STREAM_GONE:
+    case STRATA_NOTICE_STREAM_DESTROYED:
         if (!is_empty(self)) strata_uses_stream_destroyed(&self->uses, notice->stream, call);
         break;
     case STRATA_NOTICE_CAPTURE_BEGIN: strata_uses_capture_begin(&self->uses); break;
     case STRATA_NOTICE_CAPTURE_END:
         (void)finish(self, strata_uses_capture_end(&self->uses, call), call);
-        tell(self);
+        update_allocate_calls(self);
         break;
     default: break;
     }
@@ -253,7 +253,7 @@ static strata_status_t create(strata_layer_t *base) {
     const stream_safe_options_t *o = options_of(self);
     if (o->on_host) return STRATA_OK;
     strata_status_t status = strata_uses_init(&self->uses, base->stack, modes[o->poll]);
-    self->uses.ask_at_free = o->event == EVENT_USE;
+    self->uses.query_at_free = o->event == EVENT_USE;
     self->uses.reuse = o->reuse_in_capture;
     return status;
 }
@@ -263,7 +263,7 @@ static void destroy(strata_layer_t *base) { strata_uses_destroy(&((stream_safe_t
 static strata_status_t validate(strata_layer_t *base) {
     stream_safe_t *self = (stream_safe_t *)base;
     bool told = base->attention == 0 || (base->stack->attention_allocate & base->attention) != 0;
-    if (must_look(self) && !told)
+    if (must_poll(self) && !told)
         return strata_fail(STRATA_E_CORRUPT, 0, "stream_safe: frees are pending, but the stack's flag is not set");
     return is_empty(self) ? STRATA_OK : strata_uses_validate(&self->uses, "stream_safe");
 }
@@ -289,7 +289,7 @@ const strata_layer_type_t strata_stream_safe_type = {
     .waits = waits,
     .record_stream = record_stream,
     .erase_stream = erase_stream,
-    .notices = 1u << STRATA_NOTICE_STREAM_GONE | 1u << STRATA_NOTICE_CAPTURE_BEGIN | 1u << STRATA_NOTICE_CAPTURE_END,
+    .notices = 1u << STRATA_NOTICE_STREAM_DESTROYED | 1u << STRATA_NOTICE_CAPTURE_BEGIN | 1u << STRATA_NOTICE_CAPTURE_END,
     .notify = notify,
     .validate = validate,
     .check = check,

@@ -45,14 +45,14 @@ static const strata_option_row_t options[] = {
     {0},
 };
 
-static const strata_option_want_t wants[] = {{"events", "path", "!none"}, {"when_full", "path", "!none"},
-                                             {"on_oom", "path", "!none"}, {"frames", "path", "!none"},
-                                             {"work", "path", "!none"},   {0}};
+static const strata_option_dependency_t dependencies[] = {{"events", "path", "!none"}, {"when_full", "path", "!none"},
+                                                          {"on_oom", "path", "!none"}, {"frames", "path", "!none"},
+                                                          {"work", "path", "!none"},   {0}};
 
 static strata_status_t check(const void *filled, strata_place_kind_t place, const char **option) {
     const trace_options_t *o = filled;
     (void)place;
-    strata_status_t status = strata_option_check_wants(options, wants, filled, option);
+    strata_status_t status = strata_option_check_dependencies(options, dependencies, filled, option);
     if (status != STRATA_OK || strcmp(o->on_oom, "none") == 0 || strcmp(o->on_oom, o->path) != 0) return status;
     *option = "on_oom";
     return strata_fail(STRATA_E_STRATEGY, 0,
@@ -120,8 +120,8 @@ static uint64_t pool_of(const trace_layer_t *self) {
     return self->pool_name ? self->pool_name : pool + 1;
 }
 
-static void put(trace_layer_t *self, const strata_record_t *record, strata_trace_op_t op, strata_stream_t stream,
-                const strata_request_t *request) {
+static void record_event(trace_layer_t *self, const strata_record_t *record, strata_trace_op_t op, strata_stream_t stream,
+                         const strata_request_t *request) {
     strata_recorder_event_t event = {.time_ns = now(self),
                                      .block = name_of(record),
                                      .stream = key_of(stream),
@@ -134,8 +134,8 @@ static void put(trace_layer_t *self, const strata_record_t *record, strata_trace
         event.align = (uint8_t)__builtin_ctzll(alignment);
     copy_tag(event.tag, sizeof event.tag, request ? request->tag : NULL);
     uint64_t frames[STRATA_CALL_STACK_MAX];
-    if (request && self->ring.frames) event.frames = (uint8_t)strata_call_stack_take(frames, self->ring.frames);
-    strata_recorder_put(&self->ring, &event, frames);
+    if (request && self->ring.frames) event.frames = (uint8_t)strata_call_stack_capture(frames, self->ring.frames);
+    strata_recorder_append(&self->ring, &event, frames);
     self->recorded++;
 }
 
@@ -148,7 +148,7 @@ static void note_alloc(trace_layer_t *self, strata_record_t *record, const strat
     self->lives++;
     record->attention |= self->base.attention;
     /* Without an owner stream every user is reported as a borrower, the request's own stream too. */
-    put(self, record, STRATA_TRACE_alloc, request->call->stack->ownerless ? NULL : request->stream, request);
+    record_event(self, record, STRATA_TRACE_alloc, request->call->stack->ownerless ? NULL : request->stream, request);
 }
 
 static bool is_noted(const trace_layer_t *self, const strata_record_t *record) {
@@ -158,12 +158,12 @@ static bool is_noted(const trace_layer_t *self, const strata_record_t *record) {
 static void note_use(trace_layer_t *self, const strata_record_t *record, strata_trace_op_t op, strata_stream_t stream) {
     if (!is_noted(self, record)) return;
     if (strata_recorder_room(&self->ring) < self->lives + 1) self->dropped++;
-    else put(self, record, op, stream, NULL);
+    else record_event(self, record, op, stream, NULL);
 }
 
 /* The locks of the call are released while the file is written. */
 static void write_out(trace_layer_t *self, strata_call_t *call) {
-    strata_opened_t opened = strata_call_unlock(call);
+    strata_unlocked_t opened = strata_call_unlock(call);
     bool written = strata_recorder_write(&self->ring, now(self)) == STRATA_OK;
     strata_call_lock(call, opened);
     self->failures += !written;
@@ -188,31 +188,31 @@ static void free_record(strata_layer_t *base, strata_record_t *record, strata_ca
     trace_layer_t *self = (trace_layer_t *)base;
     if (is_noted(self, record)) {
         record->attention &= (uint16_t)~base->attention;
-        if (strata_recorder_room(&self->ring) > 0) put(self, record, STRATA_TRACE_free, NULL, NULL);
+        if (strata_recorder_room(&self->ring) > 0) record_event(self, record, STRATA_TRACE_free, NULL, NULL);
         self->lives--;
     }
     strata_below_free(record, call);
 }
 
 /* Records a call of the program, whether a layer below handles it or the core does. */
-static strata_status_t tell(strata_layer_t *base, strata_record_t *record, strata_trace_op_t op, strata_stream_t stream,
-                            strata_call_t *call, strata_status_t status) {
+static strata_status_t record_borrow(strata_layer_t *base, strata_record_t *record, strata_trace_op_t op, strata_stream_t stream,
+                                     strata_call_t *call, strata_status_t status) {
     if (status != STRATA_OK && status != STRATA_E_UNSUPPORTED) return status;
     bool entered = strata_call_enter(call, base);
     bool by_owner = call->purpose == STRATA_FOR_FIRST_USE && !call->stack->ownerless;
     if (!by_owner) note_use((trace_layer_t *)base, record, op, stream);
-    strata_call_leave(call, base, entered);
+    strata_call_exit(call, base, entered);
     return status;
 }
 
 static strata_status_t record_stream(strata_layer_t *base, strata_record_t *record, strata_stream_t stream, strata_call_t *call) {
     strata_status_t status = strata_below_record_stream(base, record, stream, call);
-    return tell(base, record, STRATA_TRACE_borrow, stream, call, status);
+    return record_borrow(base, record, STRATA_TRACE_borrow, stream, call, status);
 }
 
 static strata_status_t erase_stream(strata_layer_t *base, strata_record_t *record, strata_stream_t stream, strata_call_t *call) {
     strata_status_t status = strata_below_erase_stream(base, record, stream, call);
-    return tell(base, record, STRATA_TRACE_unborrow, stream, call, status);
+    return record_borrow(base, record, STRATA_TRACE_unborrow, stream, call, status);
 }
 
 static uint64_t release(strata_layer_t *base, strata_call_t *call) {
@@ -222,20 +222,20 @@ static uint64_t release(strata_layer_t *base, strata_call_t *call) {
 }
 
 /* Records an event of the program, not of a block. */
-static bool put_mark(trace_layer_t *self, const strata_recorder_event_t *event) {
+static bool record_mark(trace_layer_t *self, const strata_recorder_event_t *event) {
     if (strata_recorder_room(&self->ring) < self->lives + 1) {
         self->dropped++;
         return false;
     }
-    strata_recorder_put(&self->ring, event, NULL);
+    strata_recorder_append(&self->ring, event, NULL);
     self->recorded++;
     return true;
 }
 
 /* The locks of the call are released in between. */
-static void leave_what_is_there(trace_layer_t *self, strata_call_t *call) {
-    strata_opened_t opened = strata_call_unlock(call);
-    bool left = strata_trace_leave(&self->ring, self->base.domain, options_of(self)->on_oom, now(self)) == STRATA_OK;
+static void dump_ring(trace_layer_t *self, strata_call_t *call) {
+    strata_unlocked_t opened = strata_call_unlock(call);
+    bool left = strata_trace_dump(&self->ring, self->base.domain, options_of(self)->on_oom, now(self)) == STRATA_OK;
     strata_call_lock(call, opened);
     self->failures += !left;
 }
@@ -249,11 +249,11 @@ static void notify(strata_layer_t *base, strata_notice_t *notice, strata_call_t 
     switch (notice->kind) {
     case STRATA_NOTICE_OUT_OF_MEMORY:
         if (strcmp(options_of(self)->on_oom, "none") == 0) return;
-        notice->taken = true;
-        leave_what_is_there(self, call);
+        notice->handled = true;
+        dump_ring(self, call);
         return;
     case STRATA_NOTICE_STEP:
-        (void)put_mark(self, &(strata_recorder_event_t){.time_ns = event.time_ns, .op = STRATA_TRACE_step});
+        (void)record_mark(self, &(strata_recorder_event_t){.time_ns = event.time_ns, .op = STRATA_TRACE_step});
         return;
     case STRATA_NOTICE_WORK: event.op = STRATA_TRACE_work; break;
     case STRATA_NOTICE_WAIT: event.op = STRATA_TRACE_wait; break;
@@ -265,7 +265,7 @@ static void notify(strata_layer_t *base, strata_notice_t *notice, strata_call_t 
     event.block = waits ? key_of(notice->other) : notice->record ? name_of(notice->record) : notice->all;
     event.size = notice->duration_ns;
     event.pool = notice->kernel;
-    notice->taken |= put_mark(self, &event);
+    notice->handled |= record_mark(self, &event);
 }
 
 /* ---- life ---- */
@@ -285,20 +285,20 @@ static strata_status_t create(strata_layer_t *base) {
     const trace_options_t *o = options_of(self);
     if (strcmp(o->path, "none") == 0) return STRATA_OK;
     if (o->frames) strata_call_stack_ready();
-    strata_status_t status = strata_recorder_join(&self->ring, o->path, o->events, (uint32_t)o->frames, base->domain->place,
-                                                  now(self));
+    strata_status_t status = strata_recorder_attach(&self->ring, o->path, o->events, (uint32_t)o->frames, base->domain->place,
+                                                    now(self));
     if (status != STRATA_OK) return status;
     self->recording = true;
     self->pool_name = number_in(base->stack->group->name);
-    strata_stack_take(base->stack);
-    strata_layer_wants_allocate(base, true);
+    strata_stack_lock_own(base->stack);
+    strata_layer_enable_allocate(base, true);
     strata_unlock(&base->stack->lock);
     return STRATA_OK;
 }
 
 static void destroy(strata_layer_t *base) {
     trace_layer_t *self = (trace_layer_t *)base;
-    if (self->recording && strata_recorder_leave(&self->ring, now(self)) != STRATA_OK) strata_domain_note_unreported(base->domain);
+    if (self->recording && strata_recorder_detach(&self->ring, now(self)) != STRATA_OK) strata_domain_note_unreported(base->domain);
 }
 
 static strata_status_t validate(strata_layer_t *base) {

@@ -81,7 +81,7 @@ static void cut_ending(char *path, const char *ending) {
     if (length > cut && strcmp(path + length - cut, ending) == 0) path[length - cut] = '\0';
 }
 
-strata_status_t strata_trace_leave(strata_recorder_ring_t *ring, strata_domain_t *domain, const char *pattern, uint64_t now_ns) {
+strata_status_t strata_trace_dump(strata_recorder_ring_t *ring, strata_domain_t *domain, const char *pattern, uint64_t now_ns) {
     char path[PATH_BYTES], snapshot[PATH_BYTES + 8];
     bool first;
     strata_status_t status = strata_recorder_copy(ring, pattern, now_ns, path, sizeof path, &first);

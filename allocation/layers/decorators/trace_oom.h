@@ -8,6 +8,6 @@
 
 /* Writes the trace to the path of `pattern`, and the snapshot beside it, with .pickle for .csv or .csv.gz.
  * Writes them only the first time for each recorded file. No lock is held. */
-strata_status_t strata_trace_leave(strata_recorder_ring_t *ring, strata_domain_t *domain, const char *pattern, uint64_t now_ns);
+strata_status_t strata_trace_dump(strata_recorder_ring_t *ring, strata_domain_t *domain, const char *pattern, uint64_t now_ns);
 
 #endif

@@ -56,8 +56,8 @@ static uint64_t collect(async_layer_t *self) {
     strata_record_t *none;
     uint64_t bytes, freed = 0;
     uint32_t done = self->uses.first ? strata_uses_poll(&self->uses) : 0;
-    for (uint32_t use = done; strata_uses_take_done(&self->uses, &done, &none, &bytes); use = done, freed += bytes)
-        strata_async_wait_no_more(self, use, bytes);
+    for (uint32_t use = done; strata_uses_pop_done(&self->uses, &done, &none, &bytes); use = done, freed += bytes)
+        strata_async_end_wait(self, use, bytes);
     return freed;
 }
 
@@ -128,7 +128,7 @@ static void throttle(async_layer_t *self, const strata_request_t *request) {
 
 /* Returns an unserved block immediately. If the device refuses it, the block is quarantined. The earlier
  * reason stays. */
-static strata_status_t give_unserved(async_layer_t *self, const strata_request_t *request, strata_address_t address, bool booked) {
+static strata_status_t free_unserved(async_layer_t *self, const strata_request_t *request, strata_address_t address, bool booked) {
     strata_error_t reason = *strata_last_error();
     strata_domain_t *domain = self->base.domain;
     if (booked) strata_domain_uncover(domain, address, request->size);
@@ -151,14 +151,14 @@ static strata_status_t ask_pool(async_layer_t *self, const strata_request_t *req
         strata_domain_unclaim(self->base.domain, request->size);
         return status;
     }
-    strata_async_pass_on(self, *address, request->size);
+    strata_async_end_pending(self, *address, request->size);
     bool booked = strata_domain_book(self->base.domain, *address, request->size) == STRATA_OK;
-    return booked ? STRATA_OK : give_unserved(self, request, *address, false);
+    return booked ? STRATA_OK : free_unserved(self, request, *address, false);
 }
 
-static strata_status_t get(async_layer_t *self, const strata_request_t *request, strata_record_t **record) {
+static strata_status_t allocate_record(async_layer_t *self, const strata_request_t *request, strata_record_t **record) {
     strata_address_t address;
-    strata_opened_t opened = strata_call_unlock(request->call);
+    strata_unlocked_t opened = strata_call_unlock(request->call);
     strata_status_t status = ask_pool(self, request, &address);
     strata_call_lock(request->call, opened);
     strata_record_t *made = status == STRATA_OK ? strata_async_make_record(self, request, address) : NULL;
@@ -169,7 +169,7 @@ static strata_status_t get(async_layer_t *self, const strata_request_t *request,
     self->live_bytes -= request->size;
     if (status != STRATA_OK) return status;
     opened = strata_call_unlock(request->call);
-    status = give_unserved(self, request, address, true);
+    status = free_unserved(self, request, address, true);
     strata_call_lock(request->call, opened);
     return status;
 }
@@ -178,7 +178,7 @@ static strata_status_t allocate(strata_layer_t *base, const strata_request_t *re
     async_layer_t *self = (async_layer_t *)base;
     if (request->flags & STRATA_NO_GROW)
         return strata_fail(STRATA_E_NO_MEMORY, 0, "the driver's pool may grow at any request, and this request forbids growth");
-    strata_opened_t opened = strata_call_unlock(request->call);
+    strata_unlocked_t opened = strata_call_unlock(request->call);
     strata_status_t status = refuse_legacy(self, request->stream);
     if (status == STRATA_OK) status = strata_async_start(self);
     if (status == STRATA_OK) status = strata_domain_claim(base->domain, request, request->size);
@@ -187,7 +187,7 @@ static strata_status_t allocate(strata_layer_t *base, const strata_request_t *re
     if (self->serves_graphs) return strata_async_allocate_for_graphs(self, request, record);
     retry_kept(self, request->call);
     throttle(self, request);
-    return get(self, request, record);
+    return allocate_record(self, request, record);
 }
 
 /* ---- borrows ---- */
@@ -199,14 +199,14 @@ static strata_status_t record_stream(strata_layer_t *base, strata_record_t *reco
     strata_status_t status = user ? STRATA_OK : STRATA_E_LIMIT;
     if (user && user != record->user)
         status = strata_uses_note(&self->uses, &record->borrows, user, call->purpose == STRATA_FOR_FIRST_USE);
-    strata_call_leave(call, base, entered);
+    strata_call_exit(call, base, entered);
     return status;
 }
 
 static strata_status_t erase_stream(strata_layer_t *base, strata_record_t *record, strata_stream_t stream, strata_call_t *call) {
     bool entered = strata_call_enter(call, base);
     strata_uses_erase(&((async_layer_t *)base)->uses, &record->borrows, stream);
-    strata_call_leave(call, base, entered);
+    strata_call_exit(call, base, entered);
     return STRATA_OK;
 }
 
@@ -218,10 +218,10 @@ static bool cover(async_layer_t *self, uint32_t node, bool has_free_stream, stra
     bool covered = has_free_stream && user->state == STRATA_USER_DESTROYED;
     if (!covered && has_free_stream && strata_uses_enter_handle(&self->uses, node)) {
         strata_stream_t stream = user->stream;
-        strata_opened_t opened = strata_call_unlock(call);
+        strata_unlocked_t opened = strata_call_unlock(call);
         covered = strata_free_stream_wait_for(&self->frees, stream);
         strata_call_lock(call, opened);
-        strata_uses_leave_handle(&self->uses, node);
+        strata_uses_exit_handle(&self->uses, node);
     }
     return covered || strata_uses_wait_for_user(&self->uses, node, call);
 }
@@ -254,11 +254,11 @@ static void free_after_users(async_layer_t *self, strata_record_t *record, strat
     bool has_free_stream = strata_free_stream_make(&self->frees, call);
     uint64_t bytes = record->size;
     bool covered = cover_all(self, record, has_free_stream, call);
-    async_leaving_t leaving = {0};
-    if (covered) leaving = strata_async_begin_leaving(self, record);
+    async_free_t pending_free = {0};
+    if (covered) pending_free = strata_async_begin_free(self, record);
     bool gone = covered && strata_async_give_back(self, record, has_free_stream, self->frees.stream, call);
     finish_free(self, record, gone);
-    if (covered) strata_async_end_leaving(self, &leaving, gone, has_free_stream, call);
+    if (covered) strata_async_end_free(self, &pending_free, gone, has_free_stream, call);
     self->live_bytes -= bytes;
     self->borrowed_frees++;
 }
@@ -266,7 +266,7 @@ static void free_after_users(async_layer_t *self, strata_record_t *record, strat
 static void free_in_order(async_layer_t *self, strata_record_t *record, strata_call_t *call) {
     uint64_t bytes = record->size;
     bool gone = strata_async_give_back(self, record, true, strata_user_at(&self->uses.users, record->user)->stream, call);
-    strata_uses_leave_handle(&self->uses, record->user);
+    strata_uses_exit_handle(&self->uses, record->user);
     finish_free(self, record, gone);
     self->live_bytes -= bytes;
     if (gone) strata_domain_discount(self->base.domain, bytes);
@@ -312,7 +312,7 @@ static void free_record(strata_layer_t *base, strata_record_t *record, strata_ca
  * is kept. */
 static void free_kept(async_layer_t *self, strata_call_t *call) {
     strata_record_t *record;
-    for (uint32_t list = strata_async_take_kept(self); (record = strata_async_next_kept(self, &list)) != NULL;) {
+    for (uint32_t list = strata_async_detach_kept(self); (record = strata_async_next_kept(self, &list)) != NULL;) {
         if (is_captured_unannounced(self, record)) {
             strata_async_keep(self, record);
             continue;
@@ -345,14 +345,14 @@ static void stream_gone(async_layer_t *self, strata_stream_t stream, strata_call
 /* If the capture is announced in advance, the driver's pool is set up before it. */
 static void capture_begin(async_layer_t *self, strata_call_t *call) {
     self->serves_graphs = true;
-    strata_opened_t opened = strata_call_unlock(call);
+    strata_unlocked_t opened = strata_call_unlock(call);
     (void)strata_async_start(self);
     strata_call_lock(call, opened);
 }
 
 static void notify(strata_layer_t *base, strata_notice_t *notice, strata_call_t *call) {
     async_layer_t *self = (async_layer_t *)base;
-    if (notice->kind == STRATA_NOTICE_STREAM_GONE) stream_gone(self, notice->stream, call);
+    if (notice->kind == STRATA_NOTICE_STREAM_DESTROYED) stream_gone(self, notice->stream, call);
     else capture_begin(self, call);
 }
 
@@ -381,7 +381,7 @@ static uint64_t shrink(async_layer_t *self, uint64_t keep, uint64_t live) {
     shrink_pool(self, keep, live);
     if (strata_device_pool_get(device, self->pool, STRATA_POOL_RESERVED_CURRENT, &after) != STRATA_OK) return 0;
     uint64_t given = after < before ? before - after : 0;
-    atomic_fetch_add(&self->base.domain->given_bytes, given);
+    atomic_fetch_add(&self->base.domain->returned_bytes, given);
     return given;
 }
 
@@ -397,8 +397,8 @@ static uint64_t trim(strata_layer_t *base, uint64_t keep, strata_call_t *call) {
     async_layer_t *self = (async_layer_t *)base;
     if (!self->started) return 0;
     retry_kept(self, call);
-    uint64_t given = self->serves_graphs ? strata_async_give_kept(self, call) : 0, live = self->live_bytes;
-    strata_opened_t opened = strata_call_unlock(call);
+    uint64_t given = self->serves_graphs ? strata_async_free_kept(self, call) : 0, live = self->live_bytes;
+    strata_unlocked_t opened = strata_call_unlock(call);
     given += shrink_uncaptured(self, keep, live);
     strata_call_lock(call, opened);
     return given;
@@ -439,7 +439,7 @@ static bool is_ours(const async_layer_t *self, const strata_record_t *record) {
 static void give_back_left(async_layer_t *self, const strata_record_t *record) {
     strata_device_t *device = async_device_of(self);
     if (record->pool == STRATA_ASYNC_BOOKED) strata_domain_uncover(self->base.domain, record->ptr, record->size);
-    bool gone = !strata_async_may_be_there(self, record);
+    bool gone = !strata_async_may_exist(self, record);
     for (int offers = 0; offers < 2 && !gone; offers++)
         gone = strata_device_free(device, STRATA_MEMORY_DEVICE, record->ptr) == STRATA_OK;
     strata_domain_unbook(self->base.domain, record->size);
@@ -509,7 +509,7 @@ const strata_layer_type_t strata_cuda_malloc_async_type = {
     .poll = poll,
     .record_stream = record_stream,
     .erase_stream = erase_stream,
-    .notices = 1u << STRATA_NOTICE_STREAM_GONE | 1u << STRATA_NOTICE_CAPTURE_BEGIN,
+    .notices = 1u << STRATA_NOTICE_STREAM_DESTROYED | 1u << STRATA_NOTICE_CAPTURE_BEGIN,
     .notify = notify,
     .trim = trim,
     .driver_pool = driver_pool,

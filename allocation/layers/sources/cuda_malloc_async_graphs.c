@@ -42,30 +42,30 @@ static void drop_record(async_layer_t *self, strata_record_t *record) {
 
 /* ---- allocate ---- */
 
-typedef struct got {
+typedef struct graph_memory {
     uint64_t capture; /* the capture with the graph that allocates it, or 0 */
     strata_stream_t stream; /* the stream that orders it */
     strata_address_t address; /* 0 if there is no memory */
     uint32_t entry;
-} got_t;
+} graph_memory_t;
 
 /* Adds a node to the graph, or allocates on the layer's own stream and waits for that on the host. */
-static strata_status_t ask_driver(async_layer_t *self, const strata_request_t *request, got_t *got) {
+static strata_status_t ask_driver(async_layer_t *self, const strata_request_t *request, graph_memory_t *memory) {
     strata_device_t *device = async_device_of(self);
-    if (got->capture && (got->entry = strata_driver_memory_new(domain_of(self), got->capture)) == 0)
+    if (memory->capture && (memory->entry = strata_driver_memory_new(domain_of(self), memory->capture)) == 0)
         return strata_last_error()->status;
-    strata_status_t status = strata_device_malloc_async(device, self->pool, request->size, got->stream, &got->address);
+    strata_status_t status = strata_device_malloc_async(device, self->pool, request->size, memory->stream, &memory->address);
     if (status == STRATA_E_NO_MEMORY) strata_refused_by_device(request, request->size);
-    if (status != STRATA_OK) got->address = 0;
-    return status == STRATA_OK && !got->capture ? strata_device_stream_synchronise(device, got->stream) : status;
+    if (status != STRATA_OK) memory->address = 0;
+    return status == STRATA_OK && !memory->capture ? strata_device_stream_synchronise(device, memory->stream) : status;
 }
 
 /* Returns unserved memory in its stream's order. Returns false if the device refuses that too; the memory
  * then counts as reserved. The reason of the failure stays. */
-static bool give_unserved(async_layer_t *self, uint64_t size, const got_t *got) {
+static bool free_unserved(async_layer_t *self, uint64_t size, const graph_memory_t *memory) {
     const strata_error_t reason = *strata_last_error();
-    bool gone = !got->address ||
-                strata_async_is_released(strata_device_free_async(async_device_of(self), got->address, got->stream));
+    bool gone = !memory->address ||
+                strata_async_is_released(strata_device_free_async(async_device_of(self), memory->address, memory->stream));
     if (gone) strata_domain_unclaim(domain_of(self), size);
     else strata_domain_count(domain_of(self), size);
     (void)strata_fail_again(&reason);
@@ -73,29 +73,29 @@ static bool give_unserved(async_layer_t *self, uint64_t size, const got_t *got) 
 }
 
 /* No lock is held. */
-static strata_status_t get(async_layer_t *self, const strata_request_t *request, got_t *got, bool *gone) {
+static strata_status_t allocate_booked(async_layer_t *self, const strata_request_t *request, graph_memory_t *memory, bool *gone) {
     uint64_t size = request->size;
-    strata_status_t status = ask_driver(self, request, got);
-    if (status == STRATA_OK) strata_async_pass_on(self, got->address, size);
-    if (status == STRATA_OK) status = strata_domain_book(domain_of(self), got->address, size);
-    if (got->entry && got->address) strata_driver_memory_lies(domain_of(self), got->entry, got->address);
-    *gone = status != STRATA_OK && give_unserved(self, size, got);
+    strata_status_t status = ask_driver(self, request, memory);
+    if (status == STRATA_OK) strata_async_end_pending(self, memory->address, size);
+    if (status == STRATA_OK) status = strata_domain_book(domain_of(self), memory->address, size);
+    if (memory->entry && memory->address) strata_driver_memory_set_address(domain_of(self), memory->entry, memory->address);
+    *gone = status != STRATA_OK && free_unserved(self, size, memory);
     return status;
 }
 
 /* Chooses the stream that orders the allocation, and whether it is a node of the graph. */
-static strata_status_t choose(async_layer_t *self, const strata_request_t *request, got_t *got) {
-    strata_stream_t stream = got->stream = request->stream;
+static strata_status_t choose(async_layer_t *self, const strata_request_t *request, graph_memory_t *memory) {
+    strata_stream_t stream = memory->stream = request->stream;
     uint64_t thread = stream == STRATA_STREAM_PER_THREAD ? strata_threads_self() : 0;
     strata_status_t status = STRATA_OK;
     if (request->call->purpose != STRATA_FOR_CHUNK) {
-        strata_opened_t opened = strata_call_unlock(request->call);
-        status = strata_graph_pool_begun_by(pool_of(self), stream, thread, &got->capture);
+        strata_unlocked_t opened = strata_call_unlock(request->call);
+        status = strata_graph_pool_named_capture(pool_of(self), stream, thread, &memory->capture);
         strata_call_lock(request->call, opened);
     }
-    if (status != STRATA_OK || got->capture) return status;
+    if (status != STRATA_OK || memory->capture) return status;
     if (!strata_free_stream_make(&self->frees, request->call)) return strata_last_error()->status;
-    got->stream = self->frees.stream;
+    memory->stream = self->frees.stream;
     return STRATA_OK;
 }
 
@@ -106,23 +106,24 @@ static void hide(async_layer_t *self, strata_record_t *record) {
     record->size = 0;
 }
 
-static void show(strata_record_t *record, const got_t *got, uint64_t size) {
-    record->ptr = got->address;
+static void show(strata_record_t *record, const graph_memory_t *memory, uint64_t size) {
+    record->ptr = memory->address;
     record->size = size;
-    record->prev = got->entry;
+    record->prev = memory->entry;
     record->route = 0;
     record->state = STRATA_RECORD_LIVE;
 }
 
 /* The record is made first. Memory that can neither be served nor returned must be kept by a record,
  * because the graph allocates it at each launch. */
-static strata_status_t get_for(async_layer_t *self, const strata_request_t *request, got_t *got, strata_record_t *record) {
+static strata_status_t allocate_for_record(async_layer_t *self, const strata_request_t *request, graph_memory_t *memory,
+                                           strata_record_t *record) {
     bool gone;
     hide(self, record);
-    strata_opened_t opened = strata_call_unlock(request->call);
-    strata_status_t status = get(self, request, got, &gone);
+    strata_unlocked_t opened = strata_call_unlock(request->call);
+    strata_status_t status = allocate_booked(self, request, memory, &gone);
     strata_call_lock(request->call, opened);
-    show(record, got, request->size);
+    show(record, memory, request->size);
     if (status == STRATA_OK) {
         self->live_bytes += request->size;
         return status;
@@ -134,15 +135,15 @@ static strata_status_t get_for(async_layer_t *self, const strata_request_t *requ
 }
 
 strata_status_t strata_async_allocate_for_graphs(async_layer_t *self, const strata_request_t *request, strata_record_t **out) {
-    got_t got = {.capture = 0};
-    strata_status_t status = choose(self, request, &got);
+    graph_memory_t memory = {.capture = 0};
+    strata_status_t status = choose(self, request, &memory);
     strata_record_t *record = status == STRATA_OK ? strata_async_make_record(self, request, 0) : NULL;
     if (record) {
-        status = get_for(self, request, &got, record);
+        status = allocate_for_record(self, request, &memory, record);
         if (status == STRATA_OK) *out = record;
         return status;
     }
-    strata_opened_t opened = strata_call_unlock(request->call);
+    strata_unlocked_t opened = strata_call_unlock(request->call);
     strata_domain_unclaim(domain_of(self), request->size);
     strata_call_lock(request->call, opened);
     return status == STRATA_OK ? STRATA_E_LIMIT : status;
@@ -154,7 +155,7 @@ strata_status_t strata_async_allocate_for_graphs(async_layer_t *self, const stra
 static bool is_in_its_capture(async_layer_t *self, uint32_t entry, strata_stream_t stream, uint64_t thread) {
     uint64_t capture;
     strata_graph_pool_t *pool = pool_of(self); /* NULL if the place is closed */
-    return pool && strata_graph_pool_begun_by(pool, stream, thread, &capture) == STRATA_OK && capture != 0 &&
+    return pool && strata_graph_pool_named_capture(pool, stream, thread, &capture) == STRATA_OK && capture != 0 &&
            strata_driver_memory_is_of(domain_of(self), entry, capture);
 }
 
@@ -164,11 +165,11 @@ static bool free_inside(async_layer_t *self, strata_record_t *record, strata_cal
     if (record->borrows != 0 || record->prev == 0 || !strata_uses_enter_handle(&self->uses, owner)) return false;
     strata_stream_t stream = strata_user_at(&self->uses.users, owner)->stream;
     uint64_t thread = strata_user_at(&self->uses.users, owner)->thread;
-    strata_opened_t opened = strata_call_unlock(call);
+    strata_unlocked_t opened = strata_call_unlock(call);
     bool inside = is_in_its_capture(self, record->prev, stream, thread);
     strata_call_lock(call, opened);
     bool gone = inside && strata_async_give_back(self, record, true, stream, call);
-    strata_uses_leave_handle(&self->uses, owner);
+    strata_uses_exit_handle(&self->uses, owner);
     return gone;
 }
 
@@ -189,7 +190,7 @@ typedef enum answer { REFUSED, GIVEN, NEVER_THERE } answer_t;
 
 /* No lock is held. */
 static answer_t offer(async_layer_t *self, const strata_record_t *record) {
-    if (!strata_async_may_be_there(self, record)) return NEVER_THERE;
+    if (!strata_async_may_exist(self, record)) return NEVER_THERE;
     strata_status_t status = strata_device_free(async_device_of(self), STRATA_MEMORY_DEVICE, record->ptr);
     if (strata_async_is_released(status)) return GIVEN;
     bool never = record->prev && status == STRATA_E_DEVICE && strata_last_error()->device_code == NO_SUCH_MEMORY;
@@ -204,8 +205,8 @@ static answer_t offer_uncovered(async_layer_t *self, const strata_record_t *reco
 }
 
 /* Returns the bytes of graph memory that the driver took. The lock is released in between. */
-static uint64_t give(async_layer_t *self, strata_record_t *record, strata_call_t *call) {
-    strata_opened_t opened = strata_call_unlock(call);
+static uint64_t return_block(async_layer_t *self, strata_record_t *record, strata_call_t *call) {
+    strata_unlocked_t opened = strata_call_unlock(call);
     uint64_t size = strata_record_withdraw(&self->base, record);
     answer_t answer = offer_uncovered(self, record, size);
     strata_call_lock(call, opened);
@@ -225,30 +226,30 @@ static uint64_t give(async_layer_t *self, strata_record_t *record, strata_call_t
 void strata_async_trim_graphs(async_layer_t *self) { (void)strata_device_pool_trim(async_device_of(self), NULL, UINT64_MAX); }
 
 static bool wait_for_all(async_layer_t *self, strata_call_t *call) {
-    strata_opened_t opened = strata_call_unlock(call);
+    strata_unlocked_t opened = strata_call_unlock(call);
     bool done = strata_domain_wait_for_all(domain_of(self));
     strata_call_lock(call, opened);
     return done;
 }
 
 /* Blocks that are freed during the wait are not in this list. */
-uint64_t strata_async_give_kept(async_layer_t *self, strata_call_t *call) {
+uint64_t strata_async_free_kept(async_layer_t *self, strata_call_t *call) {
     uint64_t given = 0;
     strata_record_t *record;
-    uint32_t list = strata_async_take_kept(self);
+    uint32_t list = strata_async_detach_kept(self);
     if (list == 0) return 0;
     bool waited = wait_for_all(self, call);
     while ((record = strata_async_next_kept(self, &list)) != NULL) {
-        if (waited) given += give(self, record, call);
+        if (waited) given += return_block(self, record, call);
         else strata_async_keep(self, record);
     }
     if (given == 0) return 0;
-    strata_opened_t opened = strata_call_unlock(call);
+    strata_unlocked_t opened = strata_call_unlock(call);
     strata_async_trim_graphs(self);
     strata_call_lock(call, opened);
     return given;
 }
 
-bool strata_async_may_be_there(const async_layer_t *self, const strata_record_t *record) {
+bool strata_async_may_exist(const async_layer_t *self, const strata_record_t *record) {
     return record->prev == 0 || !strata_driver_memory_is_freed(domain_of(self), record->prev);
 }

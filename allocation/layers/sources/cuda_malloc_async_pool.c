@@ -8,7 +8,7 @@ static strata_status_t configure(async_layer_t *self, strata_handle_t pool) {
     const uint64_t values[STRATA_POOL_SETTINGS] = {o->reuse_follow_events, o->reuse_opportunistic, o->reuse_internal,
                                                    o->release_threshold};
     if (o->pool == STRATA_ASYNC_POOL_OWN) return strata_pool_set_all(async_device_of(self), pool, values);
-    return strata_default_pool_join(&self->sharer, async_device_of(self), values);
+    return strata_default_pool_attach(&self->sharer, async_device_of(self), values);
 }
 
 /* Stores `pool` as the spare. Returns the previous spare. */
@@ -94,7 +94,7 @@ static void end_started(async_layer_t *self) {
         return;
     }
     if (strata_device_pool_trim(device, self->pool, 0) != STRATA_OK) (void)strata_device_pool_trim(device, self->pool, 0);
-    strata_default_pool_leave(&self->sharer);
+    strata_default_pool_detach(&self->sharer);
 }
 
 void strata_async_end_pool(async_layer_t *self) {

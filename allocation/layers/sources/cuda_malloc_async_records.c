@@ -16,7 +16,7 @@ strata_record_t *strata_async_make_record(async_layer_t *self, const strata_requ
 bool strata_async_give_back(async_layer_t *self, strata_record_t *record, bool in_order, strata_stream_t stream,
                             strata_call_t *call) {
     strata_domain_t *domain = self->base.domain;
-    strata_opened_t opened = strata_call_unlock(call);
+    strata_unlocked_t opened = strata_call_unlock(call);
     uint64_t size = strata_record_withdraw(&self->base, record);
     strata_domain_uncover(domain, record->ptr, size);
     bool gone = strata_async_is_released(in_order ? strata_device_free_async(domain->device, record->ptr, stream)
@@ -30,63 +30,63 @@ bool strata_async_give_back(async_layer_t *self, strata_record_t *record, bool i
 /* ---- freed blocks that wait for the free stream ---- */
 
 /* The bytes of a free in progress are not counted as a use yet. */
-static void pass_on_use(void *context, uint32_t owner, uint64_t bytes) {
+static void end_pending_use(void *context, uint32_t owner, uint64_t bytes) {
     async_layer_t *self = context;
     if (owner < STRATA_USES) strata_uses_reduce(&self->uses, owner, bytes);
     strata_domain_discount(self->base.domain, bytes);
 }
 
-async_leaving_t strata_async_begin_leaving(async_layer_t *self, const strata_record_t *record) {
-    async_leaving_t leaving = {.owner = STRATA_USES + (self->leavings++ & INT32_MAX), .bytes = record->size};
-    leaving.has_span = strata_spans_add(&self->pending, leaving.owner, record->ptr, record->ptr + record->size);
+async_free_t strata_async_begin_free(async_layer_t *self, const strata_record_t *record) {
+    async_free_t pending_free = {.owner = STRATA_USES + (self->frees_begun++ & INT32_MAX), .bytes = record->size};
+    pending_free.has_span = strata_spans_add(&self->pending, pending_free.owner, record->ptr, record->ptr + record->size);
     self->waiting++;
     atomic_fetch_add(&self->base.domain->pool_frees, 1);
-    return leaving;
+    return pending_free;
 }
 
-static void wait_no_more(async_layer_t *self) {
+static void end_wait(async_layer_t *self) {
     self->waiting--;
     atomic_fetch_sub(&self->base.domain->pool_frees, 1);
 }
 
-void strata_async_end_leaving(async_layer_t *self, const async_leaving_t *leaving, bool gone, bool has_free_stream,
-                              strata_call_t *call) {
-    uint64_t left = leaving->has_span ? strata_spans_bytes(&self->pending, leaving->owner) : leaving->bytes;
+void strata_async_end_free(async_layer_t *self, const async_free_t *pending_free, bool gone, bool has_free_stream,
+                           strata_call_t *call) {
+    uint64_t left = pending_free->has_span ? strata_spans_bytes(&self->pending, pending_free->owner) : pending_free->bytes;
     uint32_t use = gone && has_free_stream ? strata_free_stream_note(&self->frees, left, call) : 0;
     /* The lock was released, so more of the bytes may be in use again. */
-    uint64_t waits = leaving->has_span ? strata_spans_bytes(&self->pending, leaving->owner) : left;
+    uint64_t waits = pending_free->has_span ? strata_spans_bytes(&self->pending, pending_free->owner) : left;
     if (use) {
-        strata_spans_hand_over(&self->pending, leaving->owner, use);
+        strata_spans_hand_over(&self->pending, pending_free->owner, use);
         if (waits < left) strata_uses_reduce(&self->uses, use, left - waits);
         return;
     }
-    strata_spans_end(&self->pending, leaving->owner);
+    strata_spans_end(&self->pending, pending_free->owner);
     if (gone) strata_domain_discount(self->base.domain, waits);
-    wait_no_more(self);
+    end_wait(self);
 }
 
-void strata_async_wait_no_more(async_layer_t *self, uint32_t use, uint64_t bytes) {
+void strata_async_end_wait(async_layer_t *self, uint32_t use, uint64_t bytes) {
     strata_spans_end(&self->pending, use);
     strata_domain_discount(self->base.domain, bytes);
-    wait_no_more(self);
+    end_wait(self);
 }
 
 /* Returns the number of frees that wait in this instance. */
-static uint32_t pass_on(async_layer_t *self, uint64_t address, uint64_t bytes) {
+static uint32_t end_pending(async_layer_t *self, uint64_t address, uint64_t bytes) {
     async_lock(self);
     uint32_t waiting = self->waiting;
-    strata_spans_remove(&self->pending, address, address + bytes, pass_on_use, self);
+    strata_spans_remove(&self->pending, address, address + bytes, end_pending_use, self);
     async_unlock(self);
     return waiting;
 }
 
 /* Instances of one place share the default pool, so frees may be pending in another instance. */
-void strata_async_pass_on(async_layer_t *self, uint64_t address, uint64_t bytes) {
+void strata_async_end_pending(async_layer_t *self, uint64_t address, uint64_t bytes) {
     strata_domain_t *domain = self->base.domain;
-    if (pass_on(self, address, bytes) == atomic_load(&domain->pool_frees)) return;
+    if (end_pending(self, address, bytes) == atomic_load(&domain->pool_frees)) return;
     STRATA_DOMAIN_EACH(domain, stack)
         STRATA_EACH_OWN_LAYER(stack, layer)
-            if (layer->type == self->base.type) (void)pass_on((async_layer_t *)layer, address, bytes);
+            if (layer->type == self->base.type) (void)end_pending((async_layer_t *)layer, address, bytes);
 }
 
 /* ---- freed blocks that are kept for now ---- */
@@ -106,7 +106,7 @@ void strata_async_keep(async_layer_t *self, strata_record_t *record) {
     count_kept(self, record->size);
 }
 
-uint32_t strata_async_take_kept(async_layer_t *self) {
+uint32_t strata_async_detach_kept(async_layer_t *self) {
     uint32_t list = self->kept;
     self->kept = 0;
     count_kept(self, 0 - self->kept_bytes);

@@ -30,7 +30,7 @@ typedef struct async_layer {
     strata_free_stream_t frees;
     strata_spans_t pending; /* addresses of bytes that wait for the free stream; each span belongs to a use */
     uint32_t waiting; /* frees that wait for the free stream, or are in progress */
-    uint32_t leavings; /* the number of borrowed frees that have begun */
+    uint32_t frees_begun; /* the number of borrowed frees that have begun */
     bool started;
     bool serves_graphs; /* its group is that of a graph pool */
     strata_handle_t pool;
@@ -46,7 +46,7 @@ static inline const async_options_t *async_options_of(const async_layer_t *self)
 
 static inline strata_device_t *async_device_of(const async_layer_t *self) { return self->base.domain->device; }
 
-static inline void async_lock(async_layer_t *self) { strata_stack_take(self->base.stack); }
+static inline void async_lock(async_layer_t *self) { strata_stack_lock_own(self->base.stack); }
 
 static inline void async_unlock(async_layer_t *self) { strata_unlock(&self->base.stack->lock); }
 
@@ -69,28 +69,28 @@ static inline bool strata_async_is_released(strata_status_t status) { return sta
 
 /* A free in progress. Its bytes become pending before the driver gets the block, since the driver may serve
  * it to another thread immediately. */
-typedef struct async_leaving {
+typedef struct async_free {
     uint32_t owner; /* of its span, until the use exists */
     bool has_span; /* false if the table was full; bytes that are served again then count twice */
     uint64_t bytes;
-} async_leaving_t;
+} async_free_t;
 
-async_leaving_t strata_async_begin_leaving(async_layer_t *self, const strata_record_t *record);
+async_free_t strata_async_begin_free(async_layer_t *self, const strata_record_t *record);
 /* Bytes that no other thread got remain pending as a use until the free stream reaches it. Without such a
  * use they are no longer pending. The locks may be released in between. */
-void strata_async_end_leaving(async_layer_t *self, const async_leaving_t *leaving, bool gone, bool has_free_stream,
-                              strata_call_t *call);
-void strata_async_wait_no_more(async_layer_t *self, uint32_t use, uint64_t bytes);
+void strata_async_end_free(async_layer_t *self, const async_free_t *pending_free, bool gone, bool has_free_stream,
+                           strata_call_t *call);
+void strata_async_end_wait(async_layer_t *self, uint32_t use, uint64_t bytes);
 /* The pool served [address, address + bytes). Bytes that are pending there, in any instance of the place,
  * become live. No lock is held. */
-void strata_async_pass_on(async_layer_t *self, uint64_t address, uint64_t bytes);
+void strata_async_end_pending(async_layer_t *self, uint64_t address, uint64_t bytes);
 
 /* ---- freed blocks that are kept for now ---- */
 
 /* Keeps a freed block, which counts as deferred. The caller owns the record exclusively. */
 void strata_async_keep(async_layer_t *self, strata_record_t *record);
 /* Take all kept blocks as a list, and then one after the other off that list. NULL after the last. */
-uint32_t strata_async_take_kept(async_layer_t *self);
+uint32_t strata_async_detach_kept(async_layer_t *self);
 strata_record_t *strata_async_next_kept(async_layer_t *self, uint32_t *list);
 
 /* ---- in a graph pool ---- */
@@ -100,10 +100,10 @@ strata_status_t strata_async_allocate_for_graphs(async_layer_t *self, const stra
 void strata_async_free_for_graphs(async_layer_t *self, strata_record_t *record, strata_call_t *call);
 /* Returns kept blocks to the driver once nothing keeps the pool. Returns the bytes that no pool of the
  * driver keeps. */
-uint64_t strata_async_give_kept(async_layer_t *self, strata_call_t *call);
+uint64_t strata_async_free_kept(async_layer_t *self, strata_call_t *call);
 /* Releases all free graph memory of the driver. No lock is held. */
 void strata_async_trim_graphs(async_layer_t *self);
 /* Returns, at the end of the layer, whether the memory of a remaining record may still exist. */
-bool strata_async_may_be_there(const async_layer_t *self, const strata_record_t *record);
+bool strata_async_may_exist(const async_layer_t *self, const strata_record_t *record);
 
 #endif

@@ -5,24 +5,24 @@
 const strata_pool_attribute_t strata_pool_settings[STRATA_POOL_SETTINGS] = {
     STRATA_POOL_REUSE_FOLLOW_EVENTS, STRATA_POOL_REUSE_OPPORTUNISTIC, STRATA_POOL_REUSE_INTERNAL, STRATA_POOL_RELEASE_THRESHOLD};
 
-/* The devices are called with no lock held. So `taken` gives the joining or leaving thread exclusive use of
+/* The devices are called with no lock held. So `locked` gives the joining or leaving thread exclusive use of
  * the list. */
 static strata_lock_t lock = {.rank = STRATA_RANK_FACADE};
-static strata_condition_t left;
-static bool taken;
+static strata_condition_t unlocked;
+static bool locked;
 static strata_pool_sharer_t *sharers;
 
-static void take(void) {
+static void lock_sharers(void) {
     strata_lock(&lock);
-    while (taken) strata_condition_wait(&left, &lock, UINT64_MAX);
-    taken = true;
+    while (locked) strata_condition_wait(&unlocked, &lock, UINT64_MAX);
+    locked = true;
     strata_unlock(&lock);
 }
 
-static void drop(void) {
+static void unlock_sharers(void) {
     strata_lock(&lock);
-    taken = false;
-    strata_condition_broadcast(&left);
+    locked = false;
+    strata_condition_broadcast(&unlocked);
     strata_unlock(&lock);
 }
 
@@ -39,7 +39,7 @@ strata_status_t strata_pool_set_all(strata_device_t *device, strata_handle_t poo
     return status;
 }
 
-static void put_back(strata_device_t *device, const uint64_t *values) {
+static void restore_settings(strata_device_t *device, const uint64_t *values) {
     for (int i = 0; i < STRATA_POOL_SETTINGS; i++) (void)strata_device_pool_set(device, NULL, strata_pool_settings[i], values[i]);
 }
 
@@ -50,14 +50,14 @@ static strata_status_t get_all(strata_device_t *device, uint64_t *values) {
     return status;
 }
 
-static strata_status_t join(strata_pool_sharer_t *self, strata_device_t *device, const uint64_t *values) {
+static strata_status_t add_sharer(strata_pool_sharer_t *self, strata_device_t *device, const uint64_t *values) {
     uint64_t now[STRATA_POOL_SETTINGS];
     strata_status_t status = get_all(device, now);
     if (status != STRATA_OK) return status;
     status = strata_pool_set_all(device, NULL, values);
     if (status != STRATA_OK) {
         strata_error_t reason = *strata_last_error();
-        put_back(device, now);
+        restore_settings(device, now);
         return strata_fail_again(&reason);
     }
     const strata_pool_sharer_t *other = sharer_of(device);
@@ -68,19 +68,19 @@ static strata_status_t join(strata_pool_sharer_t *self, strata_device_t *device,
     return STRATA_OK;
 }
 
-strata_status_t strata_default_pool_join(strata_pool_sharer_t *self, strata_device_t *device, const uint64_t *values) {
-    take();
-    strata_status_t status = self->device ? STRATA_OK : join(self, device, values);
-    drop();
+strata_status_t strata_default_pool_attach(strata_pool_sharer_t *self, strata_device_t *device, const uint64_t *values) {
+    lock_sharers();
+    strata_status_t status = self->device ? STRATA_OK : add_sharer(self, device, values);
+    unlock_sharers();
     return status;
 }
 
-void strata_default_pool_leave(strata_pool_sharer_t *self) {
-    take();
+void strata_default_pool_detach(strata_pool_sharer_t *self) {
+    lock_sharers();
     strata_pool_sharer_t **link = &sharers;
     while (*link != self) link = &(*link)->next;
     *link = self->next;
-    if (!sharer_of(self->device)) put_back(self->device, self->before);
+    if (!sharer_of(self->device)) restore_settings(self->device, self->before);
     self->device = NULL;
-    drop();
+    unlock_sharers();
 }

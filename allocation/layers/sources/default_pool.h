@@ -21,7 +21,7 @@ strata_status_t strata_pool_set_all(strata_device_t *device, strata_handle_t poo
 /* Join gives the device's default pool these settings, until another sharer joins with others. It does
  * nothing if the sharer has already joined. After a failure the pool has its earlier settings. Only a
  * sharer that has joined may leave. Both: any thread, no lock held. */
-strata_status_t strata_default_pool_join(strata_pool_sharer_t *self, strata_device_t *device, const uint64_t *values);
-void strata_default_pool_leave(strata_pool_sharer_t *self);
+strata_status_t strata_default_pool_attach(strata_pool_sharer_t *self, strata_device_t *device, const uint64_t *values);
+void strata_default_pool_detach(strata_pool_sharer_t *self);
 
 #endif

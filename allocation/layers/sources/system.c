@@ -149,21 +149,21 @@ static void prepare_managed(system_layer_t *self, const strata_request_t *reques
 
 /* ---- the device ---- */
 
-static strata_status_t host_get(system_layer_t *self, const strata_request_t *request, strata_address_t *address) {
+static strata_status_t host_allocate(system_layer_t *self, const strata_request_t *request, strata_address_t *address) {
     const system_options_t *o = options_of(self);
     bool huge = o->huge_pages && self->memory == STRATA_MEMORY_HOST && request->size >= HUGE_PAGE;
     uint64_t alignment = huge && request->alignment < HUGE_PAGE ? HUGE_PAGE : request->alignment;
     strata_status_t status = strata_device_host_alloc(self->base.domain->device, self->memory, request->size, alignment,
                                                       self->host_flags, address);
     if (status == STRATA_OK && huge)
-        note_hint(self, strata_host_want_huge_pages((void *)(uintptr_t)*address, request->size / HUGE_PAGE * HUGE_PAGE));
+        note_hint(self, strata_host_advise_huge_pages((void *)(uintptr_t)*address, request->size / HUGE_PAGE * HUGE_PAGE));
     return status;
 }
 
-static strata_status_t device_get(system_layer_t *self, const strata_request_t *request, strata_address_t *address) {
+static strata_status_t device_allocate(system_layer_t *self, const strata_request_t *request, strata_address_t *address) {
     strata_status_t status = claim(self, request);
     if (status != STRATA_OK) return status;
-    status = on_host(self->memory) ? host_get(self, request, address)
+    status = on_host(self->memory) ? host_allocate(self, request, address)
                                    : strata_device_malloc(self->base.domain->device, self->memory, request->size, address);
     if (status == STRATA_E_NO_MEMORY) strata_refused_by_device(request, request->size);
     if (status != STRATA_OK) unclaim(self, request->size);
@@ -171,7 +171,7 @@ static strata_status_t device_get(system_layer_t *self, const strata_request_t *
     return status;
 }
 
-static strata_status_t device_give(system_layer_t *self, strata_address_t address, uint64_t size) {
+static strata_status_t device_free(system_layer_t *self, strata_address_t address, uint64_t size) {
     strata_device_t *device = self->base.domain->device;
     strata_status_t status = on_host(self->memory) ? strata_device_host_free(device, self->memory, address)
                                                    : strata_device_free(device, self->memory, address);
@@ -185,7 +185,7 @@ static strata_status_t device_give(system_layer_t *self, strata_address_t addres
 static bool give_back(system_layer_t *self, strata_address_t address, uint64_t size) {
     strata_domain_t *domain = self->base.domain;
     strata_domain_uncover(domain, address, size);
-    bool gone = device_give(self, address, size) == STRATA_OK;
+    bool gone = device_free(self, address, size) == STRATA_OK;
     if (gone) strata_domain_unbook(domain, size);
     else strata_domain_recover(domain, address, size);
     return gone;
@@ -201,11 +201,11 @@ static void quarantine(strata_layer_t *self, strata_record_t *record) {
 
 /* Returns an unserved block immediately; no lock is held. If the device refuses it, the block is
  * quarantined. The earlier reason stays. */
-static strata_status_t give_unserved(system_layer_t *self, strata_address_t address, uint64_t size, bool booked) {
+static strata_status_t free_unserved(system_layer_t *self, strata_address_t address, uint64_t size, bool booked) {
     strata_error_t reason = *strata_last_error();
     strata_domain_t *domain = self->base.domain;
     if (booked) strata_domain_uncover(domain, address, size);
-    bool gone = device_give(self, address, size) == STRATA_OK;
+    bool gone = device_free(self, address, size) == STRATA_OK;
     if (!gone) {
         unclaim(self, size);
         if (!booked) strata_domain_count(domain, size);
@@ -219,27 +219,27 @@ static strata_status_t give_unserved(system_layer_t *self, strata_address_t addr
 }
 
 /* Books memory from the device and makes its record; no lock is held. */
-static strata_status_t take_in(system_layer_t *self, const strata_request_t *request, strata_address_t address,
-                               strata_record_t **record) {
+static strata_status_t book_record(system_layer_t *self, const strata_request_t *request, strata_address_t address,
+                                   strata_record_t **record) {
     strata_layer_t *base = &self->base;
     strata_status_t status = strata_domain_book(base->domain, address, request->size);
     bool booked = status == STRATA_OK;
     if (booked) {
-        strata_stack_take(base->stack);
+        strata_stack_lock_own(base->stack);
         *record = strata_record_new(base, request, address, request->size);
         strata_unlock(&base->stack->lock);
         if (*record) return STRATA_OK;
     }
-    return give_unserved(self, address, request->size, booked);
+    return free_unserved(self, address, request->size, booked);
 }
 
-static strata_status_t get(system_layer_t *self, const strata_request_t *request, strata_record_t **record) {
+static strata_status_t allocate_record(system_layer_t *self, const strata_request_t *request, strata_record_t **record) {
     strata_domain_t *domain = self->base.domain;
     strata_address_t address;
     strata_status_t status = strata_domain_claim(domain, request, request->size);
     if (status != STRATA_OK) return status;
-    status = device_get(self, request, &address);
-    if (status == STRATA_OK) return take_in(self, request, address, record);
+    status = device_allocate(self, request, &address);
+    if (status == STRATA_OK) return book_record(self, request, address, record);
     strata_domain_unclaim(domain, request->size);
     return status;
 }
@@ -247,8 +247,8 @@ static strata_status_t get(system_layer_t *self, const strata_request_t *request
 static strata_status_t allocate(strata_layer_t *base, const strata_request_t *request, strata_record_t **record) {
     if (request->flags & STRATA_NO_GROW)
         return strata_fail(STRATA_E_NO_MEMORY, 0, "system keeps no free memory, and the request forbids growth");
-    strata_opened_t opened = strata_call_unlock(request->call);
-    strata_status_t status = get((system_layer_t *)base, request, record);
+    strata_unlocked_t opened = strata_call_unlock(request->call);
+    strata_status_t status = allocate_record((system_layer_t *)base, request, record);
     strata_call_lock(request->call, opened);
     return status;
 }
@@ -263,10 +263,10 @@ static bool work_is_done(const strata_layer_t *base) {
 }
 
 static void free_record(strata_layer_t *base, strata_record_t *record, strata_call_t *call) {
-    strata_opened_t opened = strata_call_unlock(call);
+    strata_unlocked_t opened = strata_call_unlock(call);
     uint64_t size = strata_record_withdraw(base, record);
     bool gone = work_is_done(base) && give_back((system_layer_t *)base, record->ptr, size);
-    strata_stack_take(base->stack);
+    strata_stack_lock_own(base->stack);
     record->size = size;
     if (gone) strata_record_delete(base, record);
     else quarantine(base, record);
@@ -278,7 +278,7 @@ static void free_record(strata_layer_t *base, strata_record_t *record, strata_ca
 static void end_record(system_layer_t *self, const strata_record_t *record) {
     strata_domain_t *domain = self->base.domain;
     strata_domain_uncover(domain, record->ptr, record->size);
-    if (device_give(self, record->ptr, record->size) == STRATA_OK) strata_domain_unbook(domain, record->size);
+    if (device_free(self, record->ptr, record->size) == STRATA_OK) strata_domain_unbook(domain, record->size);
     else strata_domain_quarantine(domain, self->memory, record->ptr, record->size, false);
 }
 

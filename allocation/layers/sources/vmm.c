@@ -35,7 +35,7 @@ static const strata_stat_row_t stats[] = {
 
 static _Atomic uint64_t numbers; /* of the handles that the process has created */
 
-static bool has_gone(strata_status_t status) { return status == STRATA_OK || status == STRATA_E_SHUTDOWN; }
+static bool is_released(strata_status_t status) { return status == STRATA_OK || status == STRATA_E_SHUTDOWN; }
 
 /* ---- ranges ---- */
 
@@ -47,7 +47,7 @@ strata_status_t strata_vmm_reserve(strata_layer_t *base, uint64_t size, uint64_t
 }
 
 static bool unreserve(vmm_layer_t *self, uint64_t address, uint64_t size) {
-    bool gone = has_gone(strata_device_unreserve(strata_vmm_device(self), address, size));
+    bool gone = is_released(strata_device_unreserve(strata_vmm_device(self), address, size));
     if (gone) atomic_fetch_sub(&self->ranges, 1);
     return gone;
 }
@@ -56,13 +56,13 @@ static bool unreserve(vmm_layer_t *self, uint64_t address, uint64_t size) {
 
 /* Keeps a piece that the device did not take back, to offer it again. If there is no node for it, it is
  * lost to the process. */
-static void keep_left(vmm_layer_t *self, const vmm_piece_t *piece) {
+static void keep_refused(vmm_layer_t *self, const vmm_piece_t *piece) {
     strata_vmm_lock(self);
-    uint32_t number = strata_nodes_take(&self->pieces);
+    uint32_t number = strata_nodes_acquire(&self->pieces);
     if (number) {
         *strata_vmm_piece(self, number) = *piece;
-        strata_vmm_piece(self, number)->next = self->left;
-        self->left = number;
+        strata_vmm_piece(self, number)->next = self->first_refused;
+        self->first_refused = number;
     }
     self->base.stack->figures.quarantined_bytes += piece->counts ? piece->size : 0;
     strata_vmm_unlock(self);
@@ -71,7 +71,7 @@ static void keep_left(vmm_layer_t *self, const vmm_piece_t *piece) {
 void strata_vmm_unreserve(strata_layer_t *base, uint64_t address, uint64_t size) {
     vmm_layer_t *self = (vmm_layer_t *)base;
     if (unreserve(self, address, size)) return;
-    keep_left(self, &(vmm_piece_t){.own_range = true, .done = true, .address = address, .size = size});
+    keep_refused(self, &(vmm_piece_t){.own_range = true, .done = true, .address = address, .size = size});
 }
 
 /* Sets *mapped if there is a mapping to end, also after a failure. */
@@ -82,7 +82,7 @@ static strata_status_t map(vmm_layer_t *self, uint64_t address, const vmm_piece_
 }
 
 bool strata_vmm_release_physical(vmm_layer_t *self, vmm_piece_t *piece) {
-    bool gone = has_gone(strata_device_release(strata_vmm_device(self), piece->physical));
+    bool gone = is_released(strata_device_release(strata_vmm_device(self), piece->physical));
     if (gone) piece->physical = 0;
     if (gone) atomic_fetch_sub(&self->handles, 1);
     return gone;
@@ -91,11 +91,11 @@ bool strata_vmm_release_physical(vmm_layer_t *self, vmm_piece_t *piece) {
 /* Returns true if nothing is left of the piece. */
 static bool end_piece(vmm_layer_t *self, vmm_piece_t *piece) {
     strata_device_t *device = strata_vmm_device(self);
-    if (piece->mapped) piece->mapped = !has_gone(strata_device_unmap(device, piece->address, piece->size));
+    if (piece->mapped) piece->mapped = !is_released(strata_device_unmap(device, piece->address, piece->size));
     if (!piece->mapped && piece->physical) (void)strata_vmm_release_physical(self, piece);
     if (!piece->mapped && piece->own_range) piece->own_range = !unreserve(self, piece->address, piece->size);
     if (!piece->mapped && piece->placed) {
-        strata_vmm_give_place(self, piece->address);
+        strata_vmm_release_gap(self, piece->address);
         piece->placed = false;
     }
     return !piece->mapped && !piece->physical && !piece->own_range;
@@ -116,10 +116,10 @@ static strata_status_t make_piece(vmm_layer_t *self, const strata_request_t *req
     *piece = (vmm_piece_t){.address = at, .size = size};
     strata_status_t status = strata_vmm_create_physical(self, piece);
     if (status == STRATA_OK && at == 0) {
-        status = self->together ? strata_vmm_take_place(self, size, &piece->address)
+        status = self->adjacent ? strata_vmm_reserve_gap(self, size, &piece->address)
                                 : strata_vmm_reserve(&self->base, size, &piece->address);
-        piece->placed = status == STRATA_OK && self->together;
-        piece->own_range = status == STRATA_OK && !self->together;
+        piece->placed = status == STRATA_OK && self->adjacent;
+        piece->own_range = status == STRATA_OK && !self->adjacent;
     }
     if (status == STRATA_OK) status = map(self, piece->address, piece, &piece->peers, &piece->mapped);
     if (status == STRATA_E_NO_MEMORY) strata_refused_by_device(request, size);
@@ -136,9 +136,9 @@ static bool may_end(vmm_layer_t *self, uint32_t number) {
     while (piece->chosen) strata_condition_wait(&self->settled, &self->base.stack->lock, UINT64_MAX);
     bool stays = atomic_load(&piece->registered) > 0 || atomic_load(&piece->aliases) > 0;
     if (!stays) strata_vmm_unlist(self, number);
-    if (piece->away) {
+    if (piece->paused) {
         if (!piece->counts) self->base.stack->figures.paused_bytes -= piece->size;
-        piece->away = false;
+        piece->paused = false;
         piece->done = true;
     }
     strata_vmm_unlock(self);
@@ -164,7 +164,7 @@ static bool give_back(vmm_layer_t *self, uint32_t number) {
 static void forget(vmm_layer_t *self, uint32_t number) {
     uint32_t slot = strata_vmm_piece(self, number)->slot;
     if (slot) strata_record_delete(&self->base, strata_record_at(&self->base, slot));
-    strata_nodes_give(&self->pieces, number);
+    strata_nodes_release(&self->pieces, number);
 }
 
 /* A handle that the device refuses to take back counts, is never served again, and is offered again. */
@@ -172,7 +172,7 @@ static void free_record(strata_layer_t *base, strata_record_t *record, strata_ca
     vmm_layer_t *self = (vmm_layer_t *)base;
     uint32_t number = record->user;
     vmm_piece_t *piece = strata_vmm_piece(self, number);
-    strata_opened_t opened = strata_call_unlock(call);
+    strata_unlocked_t opened = strata_call_unlock(call);
     uint64_t size = strata_record_withdraw(base, record);
     piece->done = record->pool == STRATA_VMM_USERS_ARE_DONE;
     bool gone = give_back(self, number);
@@ -185,18 +185,18 @@ static void free_record(strata_layer_t *base, strata_record_t *record, strata_ca
         base->stack->figures.quarantined_bytes += piece->counts ? size : 0;
         record->state = STRATA_RECORD_DEFERRED;
         record->route = base->number;
-        piece->next = self->left;
-        self->left = number;
+        piece->next = self->first_refused;
+        self->first_refused = number;
     }
     strata_vmm_unlock(self);
     strata_call_lock(call, opened);
 }
 
 /* Offers memory that the device refused to take back again. Returns the bytes that it took now. No lock is held. */
-static uint64_t offer_left(vmm_layer_t *self) {
+static uint64_t retry_refused(vmm_layer_t *self) {
     strata_vmm_lock(self);
-    uint32_t chain = self->left;
-    self->left = 0;
+    uint32_t chain = self->first_refused;
+    self->first_refused = 0;
     strata_vmm_unlock(self);
     for (uint32_t number = chain; number; number = strata_vmm_piece(self, number)->next) (void)give_back(self, number);
     strata_vmm_lock(self);
@@ -211,8 +211,8 @@ static uint64_t offer_left(vmm_layer_t *self) {
             given += piece->counts ? piece->size : 0;
             forget(self, number);
         } else {
-            piece->next = self->left;
-            self->left = number;
+            piece->next = self->first_refused;
+            self->first_refused = number;
         }
     }
     strata_vmm_unlock(self);
@@ -221,17 +221,17 @@ static uint64_t offer_left(vmm_layer_t *self) {
 
 /* A mapping that the device refused to end would prevent a new mapping at its address. */
 static void clear(vmm_layer_t *self, uint64_t at) {
-    if (strata_vmm_keeps(&self->base, at)) (void)offer_left(self);
+    if (strata_vmm_still_maps(&self->base, at)) (void)retry_refused(self);
 }
 
 static uint64_t release(strata_layer_t *base, strata_call_t *call) {
     vmm_layer_t *self = (vmm_layer_t *)base;
     strata_vmm_lock(self);
-    bool has_left = self->left != 0;
+    bool has_refused = self->first_refused != 0;
     strata_vmm_unlock(self);
-    if (!has_left) return 0;
-    strata_opened_t opened = strata_call_unlock(call);
-    uint64_t given = offer_left(self);
+    if (!has_refused) return 0;
+    strata_unlocked_t opened = strata_call_unlock(call);
+    uint64_t given = retry_refused(self);
     strata_call_lock(call, opened);
     return given;
 }
@@ -240,7 +240,7 @@ static uint64_t release(strata_layer_t *base, strata_call_t *call) {
 
 /* Makes a record of the piece and adds it to the order. Returns NULL on E_LIMIT. The lock is held. */
 static strata_record_t *make_record(vmm_layer_t *self, const strata_request_t *request, const vmm_piece_t *piece) {
-    uint32_t number = strata_nodes_take(&self->pieces);
+    uint32_t number = strata_nodes_acquire(&self->pieces);
     strata_record_t *record = number ? strata_record_new(&self->base, request, piece->address, piece->size) : NULL;
     if (record) {
         *strata_vmm_piece(self, number) = *piece;
@@ -249,7 +249,7 @@ static strata_record_t *make_record(vmm_layer_t *self, const strata_request_t *r
         record->user = number;
         record->pool = STRATA_VMM_USERS_MAY_RUN;
     } else if (number) {
-        strata_nodes_give(&self->pieces, number);
+        strata_nodes_release(&self->pieces, number);
     } else {
         strata_fail(STRATA_E_LIMIT, 0, "vmm: %u handles are live, the maximum of one source; release idle memory",
                     self->pieces.capacity - 1);
@@ -268,7 +268,7 @@ static strata_status_t undo(vmm_layer_t *self, vmm_piece_t *piece, bool booked) 
     } else {
         if (!booked) strata_domain_count(domain, piece->size);
         piece->counts = piece->done = true;
-        keep_left(self, piece);
+        keep_refused(self, piece);
     }
     return strata_fail_again(&reason);
 }
@@ -298,7 +298,7 @@ static strata_status_t allocate(strata_layer_t *base, const strata_request_t *re
         return strata_fail(STRATA_E_NO_MEMORY, 0, "vmm keeps no free memory, and the request forbids growth");
     if (!strata_round_up(request->size, self->granularity, &size) || size - request->size > UINT32_MAX)
         return strata_fail(STRATA_E_INVALID, 0, "the size is too large");
-    strata_opened_t opened = strata_call_unlock(request->call);
+    strata_unlocked_t opened = strata_call_unlock(request->call);
     strata_status_t status = get(self, request, size, record);
     strata_call_lock(request->call, opened);
     return status;
@@ -317,7 +317,7 @@ static strata_status_t map_elsewhere(vmm_layer_t *self, vmm_piece_t *piece, uint
         return STRATA_OK;
     }
     strata_error_t reason = *strata_last_error();
-    if (mapped && !strata_vmm_unmap(&self->base, to, piece->size)) strata_vmm_leave(&self->base, to, piece->size);
+    if (mapped && !strata_vmm_unmap(&self->base, to, piece->size)) strata_vmm_defer_unmap(&self->base, to, piece->size);
     return strata_fail_again(&reason);
 }
 
@@ -342,18 +342,18 @@ strata_status_t strata_vmm_move(strata_layer_t *base, strata_record_t *chunk, ui
 }
 
 bool strata_vmm_unmap(strata_layer_t *vmm, uint64_t address, uint64_t size) {
-    return has_gone(strata_device_unmap(strata_vmm_device((const vmm_layer_t *)vmm), address, size));
+    return is_released(strata_device_unmap(strata_vmm_device((const vmm_layer_t *)vmm), address, size));
 }
 
-void strata_vmm_leave(strata_layer_t *vmm, uint64_t address, uint64_t size) {
-    keep_left((vmm_layer_t *)vmm, &(vmm_piece_t){.mapped = true, .done = true, .address = address, .size = size});
+void strata_vmm_defer_unmap(strata_layer_t *vmm, uint64_t address, uint64_t size) {
+    keep_refused((vmm_layer_t *)vmm, &(vmm_piece_t){.mapped = true, .done = true, .address = address, .size = size});
 }
 
-bool strata_vmm_keeps(strata_layer_t *vmm, uint64_t address) {
+bool strata_vmm_still_maps(strata_layer_t *vmm, uint64_t address) {
     vmm_layer_t *self = (vmm_layer_t *)vmm;
     bool keeps = false;
     strata_vmm_lock(self);
-    for (uint32_t number = self->left; number && !keeps; number = strata_vmm_piece(self, number)->next)
+    for (uint32_t number = self->first_refused; number && !keeps; number = strata_vmm_piece(self, number)->next)
         keeps = strata_vmm_piece(self, number)->mapped && strata_vmm_piece(self, number)->address == address;
     strata_vmm_unlock(self);
     return keeps;

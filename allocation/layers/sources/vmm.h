@@ -13,10 +13,10 @@ extern const strata_layer_type_t strata_vmm_type;
  * between. E_STRATEGY if there is none, or if it requires each block to be in one handle. */
 strata_status_t strata_vmm_find(const strata_layer_t *cache, strata_layer_t **vmm);
 /* `may_move` returns whether a chunk can be moved: it must be a handle of vmm, unchanged by decorators, and
- * not exported or registered. `may_leave` returns whether it can be freed: it must not be registered. Any
+ * not exported or registered. `may_free` returns whether it can be freed: it must not be registered. Any
  * lock may be held. */
 bool strata_vmm_may_move(const strata_layer_t *vmm, const strata_record_t *chunk);
-bool strata_vmm_may_leave(const strata_layer_t *vmm, const strata_record_t *chunk);
+bool strata_vmm_may_free(const strata_layer_t *vmm, const strata_record_t *chunk);
 /* Returns the unit of sizes and addresses in bytes. */
 uint64_t strata_vmm_granularity(const strata_layer_t *vmm);
 
@@ -34,7 +34,7 @@ strata_status_t strata_vmm_move(strata_layer_t *vmm, strata_record_t *chunk, uin
  * mapping still exists. */
 bool strata_vmm_unmap(strata_layer_t *vmm, uint64_t address, uint64_t size);
 /* Hands such a mapping to vmm, which ends it later. */
-void strata_vmm_leave(strata_layer_t *vmm, uint64_t address, uint64_t size);
+void strata_vmm_defer_unmap(strata_layer_t *vmm, uint64_t address, uint64_t size);
 
 /* Maps the chunk's handle at `to` as well; *alias identifies that mapping. A failure changes nothing. The
  * owner of the chunk ends its aliases before it frees the chunk. */
@@ -46,10 +46,10 @@ bool strata_vmm_may_end_alias(strata_layer_t *vmm, uint32_t alias);
 bool strata_vmm_end_alias(strata_layer_t *vmm, uint32_t alias);
 
 /* Returns whether vmm still has a mapping at an address, because the device refused to end it. */
-bool strata_vmm_keeps(strata_layer_t *vmm, uint64_t address);
+bool strata_vmm_still_maps(strata_layer_t *vmm, uint64_t address);
 
 /* Frees chunks, in this order. `done` is true if all work that may use them is done, so that no free has to
  * wait. */
-void strata_vmm_give_back(strata_layer_t *vmm, strata_record_t *const *chunks, uint32_t count, bool done);
+void strata_vmm_free_chunks(strata_layer_t *vmm, strata_record_t *const *chunks, uint32_t count, bool done);
 
 #endif

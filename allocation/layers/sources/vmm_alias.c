@@ -13,7 +13,7 @@ static strata_status_t map(vmm_layer_t *self, vmm_piece_t *original, vmm_piece_t
 /* Returns a node that is in no order, or 0 on E_LIMIT. */
 static uint32_t new_piece(vmm_layer_t *self, const vmm_piece_t *piece) {
     strata_vmm_lock(self);
-    uint32_t number = strata_nodes_take(&self->pieces);
+    uint32_t number = strata_nodes_acquire(&self->pieces);
     if (number) *strata_vmm_piece(self, number) = *piece;
     strata_vmm_unlock(self);
     if (number == 0) strata_fail(STRATA_E_LIMIT, 0, "vmm holds %u handles and aliases, the maximum", self->pieces.capacity - 1);
@@ -62,10 +62,10 @@ bool strata_vmm_end_alias(strata_layer_t *base, uint32_t alias) {
     strata_vmm_lock(self);
     if (gone) {
         strata_vmm_forget_alias(self, piece);
-        strata_nodes_give(&self->pieces, alias);
+        strata_nodes_release(&self->pieces, alias);
     } else {
-        piece->next = self->left;
-        self->left = alias;
+        piece->next = self->first_refused;
+        self->first_refused = alias;
     }
     strata_vmm_unlock(self);
     atomic_fetch_sub(&self->aliases, 1);

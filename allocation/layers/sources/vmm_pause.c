@@ -29,14 +29,14 @@ static bool mark(strata_layer_t *base, uint64_t address, uint64_t size, bool wan
     bool found = number != 0;
     for (; number && count > 0; count--, number = strata_order_next(&self->order, number)) {
         vmm_piece_t *piece = strata_vmm_handle_of(self, strata_vmm_piece(self, number));
-        *(wanted ? &piece->wanted : &piece->stays) = true;
+        *(wanted ? &piece->marked : &piece->excluded) = true;
     }
     strata_vmm_unlock(self);
     return found;
 }
 
-static bool is_meant(const vmm_piece_t *piece, bool away, bool marked) {
-    return piece->away == away && (away || piece->counts) && (!marked || (piece->wanted && !piece->stays));
+static bool is_meant(const vmm_piece_t *piece, bool paused, bool marked) {
+    return piece->paused == paused && (paused || piece->counts) && (!marked || (piece->marked && !piece->excluded));
 }
 
 /* The lock is held. */
@@ -55,17 +55,17 @@ static strata_status_t refuse_held(uint64_t address, bool exported) {
                                 : "is registered; call strata_unregister() first");
 }
 
-static strata_status_t choose(strata_layer_t *base, bool away, bool marked, uint32_t *count) {
+static strata_status_t choose(strata_layer_t *base, bool paused, bool marked, uint32_t *count) {
     vmm_layer_t *self = self_of(base);
     *count = 0;
     strata_vmm_lock(self);
-    const vmm_piece_t *held = away ? NULL : first_held(self, marked);
+    const vmm_piece_t *held = paused ? NULL : first_held(self, marked);
     uint64_t address = held ? held->address : 0;
     bool exported = held && atomic_load(&held->exported) > 0;
     if (!held) {
         EACH_LISTED(self, number) {
             vmm_piece_t *piece = strata_vmm_piece(self, number);
-            piece->chosen = is_meant(piece, away, marked);
+            piece->chosen = is_meant(piece, paused, marked);
             *count += piece->chosen;
         }
     }
@@ -88,7 +88,7 @@ static bool next_chosen(strata_layer_t *base, uint64_t *from, strata_held_t *han
     return number != 0;
 }
 
-static bool chose(strata_layer_t *base, uint64_t address, uint64_t size) {
+static bool is_chosen(strata_layer_t *base, uint64_t address, uint64_t size) {
     vmm_layer_t *self = self_of(base);
     bool chosen = false;
     uint32_t count;
@@ -100,22 +100,22 @@ static bool chose(strata_layer_t *base, uint64_t address, uint64_t size) {
     return chosen;
 }
 
-static bool is_away(strata_layer_t *base, uint64_t address, uint64_t handle) {
+static bool is_paused(strata_layer_t *base, uint64_t address, uint64_t handle) {
     vmm_layer_t *self = self_of(base);
     const strata_order_key_t key = {address, 0, 0};
     strata_vmm_lock(self);
     uint32_t number = strata_order_from(&self->order, &key);
     const vmm_piece_t *piece = strata_vmm_piece(self, number);
-    bool away = number && piece->address == address && piece->number == handle && piece->away;
+    bool paused = number && piece->address == address && piece->number == handle && piece->paused;
     strata_vmm_unlock(self);
-    return away;
+    return paused;
 }
 
-static uint32_t count_away(strata_layer_t *base) {
+static uint32_t count_paused(strata_layer_t *base) {
     vmm_layer_t *self = self_of(base);
     uint32_t count = 0;
     strata_vmm_lock(self);
-    EACH_LISTED(self, number) count += strata_vmm_piece(self, number)->away;
+    EACH_LISTED(self, number) count += strata_vmm_piece(self, number)->paused;
     strata_vmm_unlock(self);
     return count;
 }
@@ -171,7 +171,7 @@ static bool unmap_aliases(vmm_layer_t *self, uint32_t handle) {
 }
 
 /* Releases the memory to the device. If the device refuses, the memory still counts. */
-static uint64_t give(vmm_layer_t *self, vmm_piece_t *piece) {
+static uint64_t release_physical(vmm_layer_t *self, vmm_piece_t *piece) {
     if (!strata_vmm_release_physical(self, piece)) return 0;
     piece->counts = false;
     strata_domain_unbook(self->base.domain, piece->size);
@@ -181,14 +181,14 @@ static uint64_t give(vmm_layer_t *self, vmm_piece_t *piece) {
     return piece->size;
 }
 
-static uint64_t take(strata_layer_t *base) {
+static uint64_t release(strata_layer_t *base) {
     vmm_layer_t *self = self_of(base);
     uint64_t from = 0, given = 0;
     for (uint32_t number = each_chosen(self, &from); number; number = each_chosen(self, &from)) {
         vmm_piece_t *piece = strata_vmm_piece(self, number);
         if (!unmap(self, piece)) continue;
-        if (unmap_aliases(self, number)) given += give(self, piece);
-        piece->away = true;
+        if (unmap_aliases(self, number)) given += release_physical(self, piece);
+        piece->paused = true;
     }
     return given;
 }
@@ -249,11 +249,11 @@ static void undo(strata_layer_t *base) {
         vmm_piece_t *piece = strata_vmm_piece(self, number);
         bool gone = unmap_aliases(self, number);
         if (piece->mapped && !unmap(self, piece)) continue;
-        if (gone && piece->physical) (void)give(self, piece);
+        if (gone && piece->physical) (void)release_physical(self, piece);
     }
 }
 
-static strata_status_t bring(strata_layer_t *base) {
+static strata_status_t restore(strata_layer_t *base) {
     vmm_layer_t *self = self_of(base);
     uint64_t from = 0;
     strata_status_t status = STRATA_OK;
@@ -271,13 +271,13 @@ static strata_status_t bring(strata_layer_t *base) {
 
 /* ---- the end of a step ---- */
 
-static void settle(strata_layer_t *base, bool back) {
+static void finish(strata_layer_t *base, bool back) {
     vmm_layer_t *self = self_of(base);
     strata_vmm_lock(self);
     EACH_LISTED(self, number) {
         vmm_piece_t *piece = strata_vmm_piece(self, number);
-        if (piece->chosen && back) piece->away = false;
-        piece->chosen = piece->wanted = piece->stays = false;
+        if (piece->chosen && back) piece->paused = false;
+        piece->chosen = piece->marked = piece->excluded = false;
     }
     strata_condition_broadcast(&self->settled);
     strata_vmm_unlock(self);
@@ -286,10 +286,10 @@ static void settle(strata_layer_t *base, bool back) {
 const strata_pausing_t strata_vmm_pausing = {.mark = mark,
                                              .choose = choose,
                                              .next = next_chosen,
-                                             .chose = chose,
-                                             .is_away = is_away,
-                                             .take = take,
-                                             .bring = bring,
+                                             .is_chosen = is_chosen,
+                                             .is_paused = is_paused,
+                                             .release = release,
+                                             .restore = restore,
                                              .undo = undo,
-                                             .settle = settle,
-                                             .count_away = count_away};
+                                             .finish = finish,
+                                             .count_paused = count_paused};

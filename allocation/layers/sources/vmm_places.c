@@ -1,5 +1,5 @@
 /* Places handles next to each other, for a cache above that uses adjacent chunks as one
- * (strata_chunks_join()).
+ * (strata_chunks_enable_joining()).
  *
  *     base  |==A==|==B==|......|=C=|....................|  base + size
  *
@@ -18,15 +18,15 @@ typedef struct part {
 
 static part_t *part_at(const vmm_layer_t *self, uint32_t number) { return strata_node(&self->parts, number); }
 
-strata_status_t strata_vmm_lay_together(strata_layer_t *base) {
+strata_status_t strata_vmm_place_adjacent(strata_layer_t *base) {
     vmm_layer_t *self = (vmm_layer_t *)base;
     if (((const vmm_options_t *)base->options)->registrable)
         return strata_fail(STRATA_E_UNSUPPORTED, 0, "vmm.registrable keeps each block in one handle");
-    if (self->together) return STRATA_OK;
+    if (self->adjacent) return STRATA_OK;
     strata_status_t status = strata_nodes_init(&self->parts, sizeof(part_t), PARTS);
     if (status != STRATA_OK) return status;
     strata_order_init(&self->parts_order, &self->parts, offsetof(part_t, link));
-    self->together = true;
+    self->adjacent = true;
     return STRATA_OK;
 }
 
@@ -61,7 +61,7 @@ static uint64_t lowest_gap(vmm_layer_t *self, uint64_t size) {
     return self->room + self->room_size - address >= size ? address : 0;
 }
 
-strata_status_t strata_vmm_take_place(vmm_layer_t *self, uint64_t size, uint64_t *address) {
+strata_status_t strata_vmm_reserve_gap(vmm_layer_t *self, uint64_t size, uint64_t *address) {
     strata_vmm_lock(self);
     bool reserved = self->room_size > 0;
     strata_vmm_unlock(self);
@@ -69,7 +69,7 @@ strata_status_t strata_vmm_take_place(vmm_layer_t *self, uint64_t size, uint64_t
     if (status != STRATA_OK) return status;
     strata_vmm_lock(self);
     *address = lowest_gap(self, size);
-    uint32_t number = *address ? strata_nodes_take(&self->parts) : 0;
+    uint32_t number = *address ? strata_nodes_acquire(&self->parts) : 0;
     if (number) {
         *part_at(self, number) = (part_t){.address = *address, .size = size};
         strata_order_add(&self->parts_order, number, &(strata_order_key_t){*address, 0, 0});
@@ -84,10 +84,10 @@ strata_status_t strata_vmm_take_place(vmm_layer_t *self, uint64_t size, uint64_t
                        (unsigned long long)self->room_size, (unsigned long long)size);
 }
 
-void strata_vmm_give_place(vmm_layer_t *self, uint64_t address) {
+void strata_vmm_release_gap(vmm_layer_t *self, uint64_t address) {
     strata_vmm_lock(self);
     uint32_t number = strata_order_find(&self->parts_order, &(strata_order_key_t){address, 0, 0});
     strata_order_remove(&self->parts_order, number);
-    strata_nodes_give(&self->parts, number);
+    strata_nodes_release(&self->parts, number);
     strata_vmm_unlock(self);
 }

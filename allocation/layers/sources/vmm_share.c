@@ -128,7 +128,7 @@ static bool is_paused(vmm_layer_t *self, uint32_t number, uint32_t count) {
     bool paused = false;
     for (; count > 0; count--, number = strata_order_next(&self->order, number)) {
         const vmm_piece_t *piece = strata_vmm_handle_of(self, strata_vmm_piece(self, number));
-        paused = paused || piece->away || piece->chosen;
+        paused = paused || piece->paused || piece->chosen;
     }
     return paused;
 }
@@ -153,7 +153,7 @@ static strata_status_t hold_range(strata_layer_t *base, strata_hold_t hold, uint
     return STRATA_OK;
 }
 
-static strata_status_t let_go(strata_layer_t *base, strata_hold_t hold, uint64_t address, uint64_t size) {
+static strata_status_t unhold(strata_layer_t *base, strata_hold_t hold, uint64_t address, uint64_t size) {
     vmm_layer_t *self = (vmm_layer_t *)base;
     uint32_t count;
     strata_vmm_lock(self);
@@ -172,8 +172,8 @@ static strata_status_t let_go(strata_layer_t *base, strata_hold_t hold, uint64_t
 
 const strata_handles_t strata_vmm_handles = {.add_peers = add_peers,
                                              .hold = hold_range,
-                                             .let_go = let_go,
-                                             .lay_together = strata_vmm_lay_together,
+                                             .unhold = unhold,
+                                             .place_adjacent = strata_vmm_place_adjacent,
                                              .pausing = &strata_vmm_pausing};
 
 /* ---- functions for the cache above ---- */
@@ -199,17 +199,17 @@ static bool made_here(const strata_layer_t *vmm, const strata_record_t *chunk) {
 bool strata_vmm_may_move(const strata_layer_t *vmm, const strata_record_t *chunk) {
     if (!made_here(vmm, chunk)) return false;
     const vmm_piece_t *piece = strata_vmm_piece((const vmm_layer_t *)vmm, chunk->user);
-    if (piece->away || piece->chosen) return false;
+    if (piece->paused || piece->chosen) return false;
     return atomic_load(&piece->exported) == 0 && atomic_load(&piece->registered) == 0;
 }
 
-bool strata_vmm_may_leave(const strata_layer_t *vmm, const strata_record_t *chunk) {
+bool strata_vmm_may_free(const strata_layer_t *vmm, const strata_record_t *chunk) {
     return !made_here(vmm, chunk) || atomic_load(&strata_vmm_piece((const vmm_layer_t *)vmm, chunk->user)->registered) == 0;
 }
 
 uint64_t strata_vmm_granularity(const strata_layer_t *vmm) { return ((const vmm_layer_t *)vmm)->granularity; }
 
-void strata_vmm_give_back(strata_layer_t *vmm, strata_record_t *const *chunks, uint32_t count, bool done) {
+void strata_vmm_free_chunks(strata_layer_t *vmm, strata_record_t *const *chunks, uint32_t count, bool done) {
     for (uint32_t i = 0; i < count; i++) {
         if (done && made_here(vmm, chunks[i])) chunks[i]->pool = STRATA_VMM_USERS_ARE_DONE;
         strata_chunk_free(chunks[i]);

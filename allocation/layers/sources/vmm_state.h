@@ -20,16 +20,16 @@ typedef struct vmm_options {
 
 /* A handle or an alias. A record's `user` is its number. */
 typedef struct vmm_piece {
-    uint32_t next; /* in the list of left pieces, or in the free list of nodes */
+    uint32_t next; /* in the list of refused pieces, or in the free list of nodes */
     uint32_t slot; /* of its record, if the record waits for the piece's end; otherwise 0 */
     uint32_t of; /* for an alias: the piece with its handle, since it has none; otherwise 0 */
     bool mapped, own_range, counts; /* counts: its bytes are reserved */
     bool placed; /* it has a part of the layer's common range (vmm_places.c) */
     bool done; /* no work uses it */
     bool listed; /* in the order by address, because it is served or registered */
-    bool wanted, stays; /* marks of a pause. Under the lock */
+    bool marked, excluded; /* marks of a pause. Under the lock */
     _Atomic bool chosen; /* a pause or resume is in progress with it, and no other thread may end it. Changed under the lock */
-    _Atomic bool away; /* paused: not mapped, and its memory belongs to the device. Changed under the lock */
+    _Atomic bool paused; /* paused: not mapped, and its memory belongs to the device. Changed under the lock */
     uint32_t peers; /* peers with access to the mapping, one bit each */
     _Atomic uint32_t exported, registered; /* counts of holds. Changed under the lock */
     _Atomic uint32_t aliases; /* of its handle, mapped or paused; it is not released before they end */
@@ -43,19 +43,19 @@ typedef struct vmm_layer {
     strata_layer_t base;
     strata_nodes_t pieces; /* guarded by the lock; a piece belongs to the owner of its record */
     strata_order_t order; /* the listed pieces, by address. Under the lock */
-    bool together; /* handles are next to each other unless a request has an address. Written before the first request */
+    bool adjacent; /* handles are next to each other unless a request has an address. Written before the first request */
     uint64_t room, room_size; /* the common range; 0 before the first request. Under the lock */
     strata_nodes_t parts; /* the parts of that range that handles use. Under the lock */
     strata_order_t parts_order; /* these parts, by address */
     uint64_t granularity;
     strata_condition_t settled; /* signals that no piece is chosen */
-    uint32_t left; /* the first piece that the device refused to take back; each release offers it again. Under the lock */
+    uint32_t first_refused; /* the first piece that the device refused to take back; each release offers it again. Under the lock */
     _Atomic uint64_t handles, aliases, moved, ranges, exports, registrations;
 } vmm_layer_t;
 
 static inline strata_device_t *strata_vmm_device(const vmm_layer_t *self) { return self->base.domain->device; }
 static inline vmm_piece_t *strata_vmm_piece(const vmm_layer_t *self, uint32_t number) { return strata_node(&self->pieces, number); }
-static inline void strata_vmm_lock(vmm_layer_t *self) { strata_stack_take(self->base.stack); }
+static inline void strata_vmm_lock(vmm_layer_t *self) { strata_stack_lock_own(self->base.stack); }
 static inline void strata_vmm_unlock(vmm_layer_t *self) { strata_unlock(&self->base.stack->lock); }
 
 /* ---- the order by address; the lock is held ---- */
@@ -75,11 +75,11 @@ static inline void strata_vmm_forget_alias(vmm_layer_t *self, const vmm_piece_t 
 
 /* ---- handles next to each other; no lock is held ---- */
 
-strata_status_t strata_vmm_lay_together(strata_layer_t *base);
+strata_status_t strata_vmm_place_adjacent(strata_layer_t *base);
 /* Takes a gap of the range. E_NO_MEMORY if none is large enough. */
-strata_status_t strata_vmm_take_place(vmm_layer_t *self, uint64_t size, uint64_t *address);
+strata_status_t strata_vmm_reserve_gap(vmm_layer_t *self, uint64_t size, uint64_t *address);
 /* Returns a gap once nothing is mapped there. */
-void strata_vmm_give_place(vmm_layer_t *self, uint64_t address);
+void strata_vmm_release_gap(vmm_layer_t *self, uint64_t address);
 
 /* ---- access; no lock is held ---- */
 

@@ -79,7 +79,7 @@ STATISTICS: Tuple[Tuple[str, str, bool], ...] = (
     ("chunks", "count", False),
     ("borrows", "count", True),
     ("deferred_frees", "count", True),
-    ("ladders", "count", True),
+    ("recoveries", "count", True),
     ("out_of_memory", "count", True),
     ("host_waits", "count", True),
     ("quarantined_bytes", "bytes", False),
@@ -335,7 +335,7 @@ class PlanOptions(c.Structure):
         ("time_ns", c.c_uint64),
         ("capacity", c.c_uint64),
         ("pools", c.c_int),
-        ("mended", c.c_bool),
+        ("close_gaps", c.c_bool),
     ]
 
 

@@ -90,7 +90,7 @@ def make(
     seconds: Real = 0,
     capacity: SupportsIndex = 0,
     pools: str = "intermediates",
-    mended: bool = False,
+    close_gaps: bool = False,
 ) -> Plan:
     """Chooses the offset of each buffer.
 
@@ -100,10 +100,10 @@ def make(
         seconds: the time limit. 0 means one second.
         capacity: the search stops at a plan with this peak, but the peak may be higher. 0 means that it does not stop early.
         pools: the pools of `tree`: "intermediates", "none", "outputs" or "combined".
-        mended: if True, `reuse` and `tree` run without the known gaps of their peers.
+        close_gaps: if True, `reuse` and `tree` run without the known gaps of their peers.
     """
     struct, count = _array(buffers)
-    options = _options(planner, seconds, capacity, pools, mended)
+    options = _options(planner, seconds, capacity, pools, close_gaps)
     offsets = (ctypes.c_uint64 * max(count, 1))()
     told = _abi.PlanResult(ctypes.sizeof(_abi.PlanResult))
     check_status(library().strata_plan_make(ctypes.byref(options), struct, count, offsets, ctypes.byref(told)))
@@ -126,10 +126,10 @@ def lower_bound(buffers: Iterable[Sequence[Any]]) -> int:
     return bound.value
 
 
-def reuse_lines(buffers: Iterable[Sequence[Any]], *, mended: bool = False) -> List[Line]:
+def reuse_lines(buffers: Iterable[Sequence[Any]], *, close_gaps: bool = False) -> List[Line]:
     """Returns the actions of the planner `reuse`, in program order."""
     struct, count = _array(buffers)
-    options = _options("reuse", 0, 0, "intermediates", mended)
+    options = _options("reuse", 0, 0, "intermediates", close_gaps)
     lines, told = (_abi.PlanLine * max(2 * count, 1))(), ctypes.c_size_t()
     check_status(library().strata_plan_reuse_lines(ctypes.byref(options), struct, count, lines, ctypes.byref(told)))
     return [Line(line.time, _abi.PLAN_EFFECTS[line.effect], line.buffer, line.other) for line in lines[: told.value]]
@@ -150,14 +150,14 @@ def dependencies(buffers: Iterable[Sequence[Any]], offsets: Iterable[SupportsInd
     return Dependencies(told.reuses, told.bytes, told.implicit, told.implicit_bytes, found)
 
 
-def _options(planner: Optional[str], seconds: Real, capacity: SupportsIndex, pools: str, mended: bool) -> _abi.PlanOptions:
+def _options(planner: Optional[str], seconds: Real, capacity: SupportsIndex, pools: str, close_gaps: bool) -> _abi.PlanOptions:
     return _abi.PlanOptions(
         ctypes.sizeof(_abi.PlanOptions),
         _arguments.text_or_none(planner, "planner"),
         _arguments.nanoseconds(seconds, "seconds", "seconds"),
         _arguments.integer(capacity, "capacity"),
         _arguments.choice(pools, "pools", _abi.PLAN_POOLS),
-        _arguments.flag(mended, "mended"),
+        _arguments.flag(close_gaps, "close_gaps"),
     )
 
 

@@ -58,15 +58,15 @@ void rig_close(rig_t *rig) {
 }
 
 /* Relaxed operations order nothing among threads, so a race between them remains a race. */
-void rig_gave(rig_t *rig, strata_ref_t ref) {
-    uint32_t at = atomic_fetch_add_explicit(&rig->given_count, 1, memory_order_relaxed);
-    atomic_store_explicit(&rig->given[at % RIG_GIVEN], ref, memory_order_relaxed);
+void rig_register(rig_t *rig, strata_ref_t ref) {
+    uint32_t at = atomic_fetch_add_explicit(&rig->registered_count, 1, memory_order_relaxed);
+    atomic_store_explicit(&rig->registered[at % RIG_REGISTERED], ref, memory_order_relaxed);
 }
 
-static void take_back(const strata_leak_t *leak, void *context) {
+static void free_leaked(const strata_leak_t *leak, void *context) {
     rig_t *rig = context;
-    for (uint32_t i = 0; i < RIG_GIVEN; i++) {
-        if (atomic_load(&rig->given[i]) != leak->block.ref) continue;
+    for (uint32_t i = 0; i < RIG_REGISTERED; i++) {
+        if (atomic_load(&rig->registered[i]) != leak->block.ref) continue;
         EXPECT_OK(strata_free(rig->s, leak->block.ref));
         return;
     }
@@ -75,7 +75,7 @@ static void take_back(const strata_leak_t *leak, void *context) {
 
 void rig_finish(rig_t *rig) {
     EXPECT_OK(strata_validate(rig->s));
-    if (strata_close(rig->s, STRATA_CLOSE_WAIT, take_back, rig) != STRATA_OK) {
+    if (strata_close(rig->s, STRATA_CLOSE_WAIT, free_leaked, rig) != STRATA_OK) {
         strata_status_t status = strata_close(rig->s, STRATA_CLOSE_WAIT, NULL, NULL);
         EXPECT_OK(status);
         if (status != STRATA_OK) (void)strata_close(rig->s, STRATA_CLOSE_FORCE, NULL, NULL);
@@ -102,14 +102,14 @@ bool rig_overlap(const strata_block_t *a, const strata_block_t *b) {
 
 void rig_expect_served(const rig_t *rig, size_t size, strata_status_t status) {
     if (status == STRATA_OK) return;
-    conform_refused(rig, size, status);
+    conform_judge_refusal(rig, size, status);
     FAIL_TEST("a request of %zu bytes returned %s: %s", size, strata_status_name(status), strata_last_error()->text);
 }
 
 strata_block_t rig_allocate(rig_t *rig, strata_stream_t stream, size_t size) {
     strata_block_t block = {0};
     rig_expect_served(rig, size, strata_allocate(rig->s, rig->gpu, stream, size, &block));
-    rig_gave(rig, block.ref);
+    rig_register(rig, block.ref);
     return block;
 }
 
@@ -117,7 +117,7 @@ void rig_work(rig_t *rig, strata_stream_t stream, uint64_t duration_ns, strata_r
     EXPECT_OK(strata_stream_work(rig->s, rig->gpu, stream, duration_ns, &ref, ref ? 1 : 0));
 }
 
-void rig_pass(rig_t *rig, uint64_t ns) { strata_sim_advance_to(rig->world, strata_sim_now(rig->world) + ns); }
+void rig_advance(rig_t *rig, uint64_t ns) { strata_sim_advance_to(rig->world, strata_sim_now(rig->world) + ns); }
 
 strata_stack_t *rig_stack(rig_t *rig, strata_stream_t stream) {
     strata_stack_t *stack = NULL;

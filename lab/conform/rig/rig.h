@@ -25,7 +25,7 @@
 
 struct subject;
 
-enum { RIG_GIVEN = 1024 };
+enum { RIG_REGISTERED = 1024 };
 
 typedef struct rig {
     strata_sim_t *world;
@@ -38,8 +38,8 @@ typedef struct rig {
     const struct subject *subject; /* of the suite, opened with `capacity`; may be NULL */
     uint64_t capacity;
     char opened_with[160]; /* the beginning of rig_open()'s text, for the report of a failure */
-    _Atomic strata_ref_t given[RIG_GIVEN]; /* the last blocks of rig_allocate() */
-    _Atomic uint32_t given_count;
+    _Atomic strata_ref_t registered[RIG_REGISTERED]; /* the last blocks of rig_allocate() */
+    _Atomic uint32_t registered_count;
 } rig_t;
 
 /* Opens a strategy over `count` simulated devices of `capacity` bytes (0 for the profile's). The strategy is
@@ -59,7 +59,7 @@ void rig_close(rig_t *rig);
 /* Frees those of the last blocks of rig_allocate() that are live, and closes. Any other live block is a failure. */
 void rig_finish(rig_t *rig);
 /* Registers a block as one of rig_allocate(). */
-void rig_gave(rig_t *rig, strata_ref_t ref);
+void rig_register(rig_t *rig, strata_ref_t ref);
 /* Closes by force, even with live blocks. */
 void rig_close_by_force(rig_t *rig);
 
@@ -71,7 +71,7 @@ strata_block_t rig_allocate(rig_t *rig, strata_stream_t stream, size_t size);
 /* Keeps `stream` busy for `duration_ns` with the block, or without one if `ref` is 0. */
 void rig_work(rig_t *rig, strata_stream_t stream, uint64_t duration_ns, strata_ref_t ref);
 /* Lets virtual time pass, as if the host computed. */
-void rig_pass(rig_t *rig, uint64_t ns);
+void rig_advance(rig_t *rig, uint64_t ns);
 strata_statistics_t rig_figures(rig_t *rig);
 /* Returns the stack of a stream of rig->gpu, which is created if there is none. */
 strata_stack_t *rig_stack(rig_t *rig, strata_stream_t stream);

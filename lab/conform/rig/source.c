@@ -20,31 +20,31 @@ uint64_t test_source_live(void) { return live; }
 /* ---- the expected request ---- */
 
 static strata_request_t wanted;
-static bool watched;
+static bool is_watching;
 static char difference[160];
 
-void test_source_watch(const strata_request_t *request) {
-    watched = request != NULL;
+void test_source_expect(const strata_request_t *request) {
+    is_watching = request != NULL;
     if (request) wanted = *request;
     difference[0] = 0;
 }
 
 const char *test_source_difference(void) { return difference; }
 
-static void differ(const char *what, uint64_t is, uint64_t should) {
+static void note_difference(const char *what, uint64_t is, uint64_t should) {
     if (difference[0]) return;
     snprintf(difference, sizeof difference, "the request that reached the bottom has %s %#llx; the program's request had %#llx",
              what, (unsigned long long)is, (unsigned long long)should);
 }
 
-static void watch(const strata_request_t *is) {
-    if (!watched) return;
+static void compare_request(const strata_request_t *is) {
+    if (!is_watching) return;
     bool tagged = wanted.tag ? is->tag && strcmp(is->tag, wanted.tag) == 0 : is->tag == NULL;
-    if (is->stream != wanted.stream) differ("the stream", (uintptr_t)is->stream, (uintptr_t)wanted.stream);
-    if (is->size < wanted.size) differ("the size", is->size, wanted.size);
-    if (is->alignment < wanted.alignment) differ("the alignment", is->alignment, wanted.alignment);
-    if (wanted.flags & ~is->flags & STRATA_NO_RETRY) differ("the flags", is->flags, wanted.flags);
-    if (!tagged) differ("the tag", is->tag != NULL, wanted.tag != NULL);
+    if (is->stream != wanted.stream) note_difference("the stream", (uintptr_t)is->stream, (uintptr_t)wanted.stream);
+    if (is->size < wanted.size) note_difference("the size", is->size, wanted.size);
+    if (is->alignment < wanted.alignment) note_difference("the alignment", is->alignment, wanted.alignment);
+    if (wanted.flags & ~is->flags & STRATA_NO_RETRY) note_difference("the flags", is->flags, wanted.flags);
+    if (!tagged) note_difference("the tag", is->tag != NULL, wanted.tag != NULL);
 }
 
 /* ---- the layer ---- */
@@ -53,36 +53,36 @@ static strata_status_t source_allocate(strata_layer_t *self, const strata_reques
     uint64_t address;
     if (request->flags & STRATA_NO_GROW) return strata_fail(STRATA_E_NO_MEMORY, 0, "the test source caches no memory");
     uint64_t call = ++calls;
-    watch(request);
+    compare_request(request);
     if (fail_at != 0 && (call == fail_at || (fail_onward && call > fail_at)))
         return strata_fail(fail_status, 0, "the test source fails its call %llu", (unsigned long long)call);
-    strata_opened_t opened = strata_call_unlock(request->call);
-    strata_status_t status = strata_layer_get_memory(self, request, request->size, request->alignment, &address);
+    strata_unlocked_t opened = strata_call_unlock(request->call);
+    strata_status_t status = strata_layer_allocate_memory(self, request, request->size, request->alignment, &address);
     strata_call_lock(request->call, opened);
     if (status != STRATA_OK) return status;
     *record = strata_record_new(self, request, address, request->size);
     live += *record != NULL;
     if (*record) return STRATA_OK;
     opened = strata_call_unlock(request->call);
-    (void)strata_layer_give_memory(self, address, request->size);
+    (void)strata_layer_free_memory(self, address, request->size);
     strata_call_lock(request->call, opened);
     return STRATA_E_LIMIT;
 }
 
 static void source_free(strata_layer_t *self, strata_record_t *record, strata_call_t *call) {
-    strata_opened_t opened = strata_call_unlock(call);
-    (void)strata_layer_give_memory(self, record->ptr, strata_record_withdraw(self, record));
+    strata_unlocked_t opened = strata_call_unlock(call);
+    (void)strata_layer_free_memory(self, record->ptr, strata_record_withdraw(self, record));
     strata_call_lock(call, opened);
     strata_record_delete(self, record);
     live--;
 }
 
-static void give_left(const strata_record_t *record, void *self) {
-    (void)strata_layer_give_memory(self, record->ptr, record->size);
+static void release_left(const strata_record_t *record, void *self) {
+    (void)strata_layer_free_memory(self, record->ptr, record->size);
     live--;
 }
 
-static void source_destroy(strata_layer_t *self) { strata_layer_each_left(self, give_left, self); }
+static void source_destroy(strata_layer_t *self) { strata_layer_each_remaining(self, release_left, self); }
 
 const strata_layer_type_t test_source_type = {
     .struct_size = sizeof(strata_layer_type_t),

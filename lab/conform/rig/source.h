@@ -11,7 +11,7 @@ extern const strata_layer_type_t test_source_type;
 void test_source_fail(uint64_t k, bool onward, strata_status_t status);
 /* Expects later requests to have at least this size and alignment, this stream and tag, and STRATA_NO_RETRY
  * if this one has it. NULL removes the expectation. */
-void test_source_watch(const strata_request_t *wanted);
+void test_source_expect(const strata_request_t *wanted);
 /* Returns the first difference since then, or "" if there is none. */
 const char *test_source_difference(void);
 uint64_t test_source_calls(void);

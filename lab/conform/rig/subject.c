@@ -12,7 +12,7 @@ static strata_status_t fill_stack(strata_strategy_t *strategy, strata_model_stac
                                   const strata_layer_type_t *const *types) {
     *stack = (strata_model_stack_t){.origin = origin};
     while (types[stack->count]) stack->count++;
-    stack->layers = strata_arena_take(strategy->memory, stack->count, sizeof *stack->layers);
+    stack->layers = strata_arena_alloc(strategy->memory, stack->count, sizeof *stack->layers);
     strata_status_t status = stack->layers ? STRATA_OK : STRATA_E_HOST_MEMORY;
     for (size_t i = 0; i < stack->count && status == STRATA_OK; i++)
         status = strata_model_layer_init(strategy->memory, &stack->layers[i], types[i], &origin);
@@ -39,7 +39,7 @@ static strata_status_t add_branches(strata_strategy_t *strategy, strata_model_la
     const strata_layer_type_t *cached[] = {strata_layer_find("auto_growth"), &test_source_type, NULL};
     const strata_layer_type_t *alone[] = {&test_source_type, NULL};
     router->branch_count = 2;
-    router->branches = strata_arena_take(strategy->memory, 2, sizeof *router->branches);
+    router->branches = strata_arena_alloc(strategy->memory, 2, sizeof *router->branches);
     strata_status_t status = router->branches ? fill_stack(strategy, &router->branches[0], cached) : STRATA_E_HOST_MEMORY;
     if (status == STRATA_OK) status = fill_stack(strategy, &router->branches[1], alone);
     for (const strata_option_row_t *row = router->type->options; row && row->name && status == STRATA_OK; row++)
@@ -205,7 +205,7 @@ void subject_fail(const subject_t *subject, rig_t *rig, uint64_t k, bool onward,
     EXPECT_OK(strata_sim_fail(rig->devices[0], STRATA_CALL_create, k, onward, status));
 }
 
-uint64_t subject_asked(const subject_t *subject, rig_t *rig) {
+uint64_t subject_requests(const subject_t *subject, rig_t *rig) {
     return subject->test_source
                ? test_source_calls()
                : rig_calls(rig, STRATA_CALL_malloc) + rig_calls(rig, STRATA_CALL_malloc_async) + rig_calls(rig, STRATA_CALL_create);

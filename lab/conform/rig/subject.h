@@ -15,9 +15,9 @@ typedef struct subject {
     /* Properties that are not visible in a strategy's text. */
     bool may_refuse; /* a layer is set to refuse requests, as out of memory or as a fault of the device */
     bool at_use; /* borrows cover work submitted before the call */
-    bool asks_for_more; /* a decorator requests more from below than it was asked for */
+    bool requests_more; /* a decorator requests more from below than it was asked for */
     /* some memory is not the device's own, so the device's capacity does not bound it and its figures do not count it */
-    bool elsewhere;
+    bool other_memory;
     bool drawn; /* one of many stacks; only a few of a long series of failures are tried */
 } subject_t;
 
@@ -40,16 +40,16 @@ void subject_open_with(const subject_t *subject, const strata_sim_options_t *opt
 /* Makes the k-th request for memory from the bottom fail, and with `onward` all later ones. If k is 0, no more fail. */
 void subject_fail(const subject_t *subject, rig_t *rig, uint64_t k, bool onward, strata_status_t status);
 /* Call if a request was refused that should have been served. If an unused stack refuses it, too, this calls
- * conform_unfit(), which does not return. */
-void conform_refused(const rig_t *rig, size_t size, strata_status_t status);
+ * conform_skip(), which does not return. */
+void conform_judge_refusal(const rig_t *rig, size_t size, strata_status_t status);
 /* Ends the running check with the reason. If it is NULL, a refusal is a failure like any other. */
-extern void (*conform_unfit)(const char *reason);
+extern void (*conform_skip)(const char *reason);
 /* Selects other random requests than those of seed 0. */
 extern uint64_t conform_seed;
 /* Returns the beginning of a random sequence, and its next 31 bits. */
 uint64_t conform_random(uint64_t number);
 uint64_t conform_draw(uint64_t *random);
 /* Returns how often memory was requested from the bottom. */
-uint64_t subject_asked(const subject_t *subject, rig_t *rig);
+uint64_t subject_requests(const subject_t *subject, rig_t *rig);
 
 #endif

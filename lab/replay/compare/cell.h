@@ -24,6 +24,6 @@ strata_cell_t strata_cell_brief(strata_cell_t cell);
 /* Cuts the cell to at most `width` bytes. The part in parentheses is left out first, then the middle becomes "..". */
 strata_cell_t strata_cell_fit(strata_cell_t cell, size_t width);
 /* Cuts `count` names to at most `width` bytes (at least 8), so that different names still differ. */
-void strata_cells_fit_apart(strata_cell_t *names, size_t count, size_t width);
+void strata_cells_fit_distinct(strata_cell_t *names, size_t count, size_t width);
 
 #endif

@@ -9,27 +9,28 @@
 
 #define STEP_BYTES ((uint64_t)2 << 20) /* the search for the minimum capacity ends here */
 
-typedef struct told {
+typedef struct reporter {
     const strata_comparison_t *comparison;
     const char *what;
     const char *label;
     uint64_t all;
-} told_t;
+} reporter_t;
 
 /* Serializes the progress calls of concurrent runs. */
-static void tell(void *context, uint64_t rows) {
+static void report_progress(void *context, uint64_t rows) {
     static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-    const told_t *told = context;
+    const reporter_t *reporter = context;
     pthread_mutex_lock(&lock);
-    told->comparison->progress(told->comparison->progress_context, told->what, told->label, rows, told->all);
+    reporter->comparison->progress(reporter->comparison->progress_context, reporter->what, reporter->label, rows, reporter->all);
     pthread_mutex_unlock(&lock);
 }
 
-static strata_run_options_t options_of(const strata_comparison_t *comparison, const strata_candidate_t *candidate, told_t *told) {
+static strata_run_options_t options_of(const strata_comparison_t *comparison, const strata_candidate_t *candidate,
+                                       reporter_t *reporter) {
     strata_run_options_t options = {.target = candidate->target, .timeline = comparison->timeline};
     if (comparison->progress) {
-        options.progress = tell;
-        options.progress_context = told;
+        options.progress = report_progress;
+        options.progress_context = reporter;
     }
     return options;
 }
@@ -37,8 +38,8 @@ static strata_run_options_t options_of(const strata_comparison_t *comparison, co
 static strata_status_t run_once(const strata_comparison_t *comparison, const strata_trace_t *trace,
                                 const strata_candidate_t *candidate, const char *what, bool check,
                                 const strata_run_follow_t *follow, strata_run_result_t *result) {
-    told_t told = {.comparison = comparison, .what = what, .label = candidate->label, .all = trace->count};
-    strata_run_options_t options = options_of(comparison, candidate, &told);
+    reporter_t reporter = {.comparison = comparison, .what = what, .label = candidate->label, .all = trace->count};
+    strata_run_options_t options = options_of(comparison, candidate, &reporter);
     options.check = check;
     options.follow = follow;
     return strata_run(trace, candidate->strategy, &options, result);
@@ -162,8 +163,8 @@ static strata_status_t feed_job(void *context, size_t i) {
     const all_runs_t *all = context;
     const strata_comparison_t *comparison = all->comparison;
     const strata_candidate_t *candidate = &comparison->candidates[i];
-    told_t told = {.comparison = comparison, .what = "replay", .label = candidate->label};
-    strata_run_options_t options = options_of(comparison, candidate, &told);
+    reporter_t reporter = {.comparison = comparison, .what = "replay", .label = candidate->label};
+    strata_run_options_t options = options_of(comparison, candidate, &reporter);
     options.at_once = strata_min(comparison->threads, comparison->candidate_count);
     bool outgrown;
     strata_status_t status = strata_run_feed(all->feed, candidate->strategy, &options, &outgrown, &all->results[i]);
@@ -232,10 +233,10 @@ static strata_status_t begin(all_runs_t *all) {
 static strata_status_t run_all(all_runs_t *all) {
     const strata_comparison_t *comparison = all->comparison;
     size_t candidates = comparison->candidate_count, threads = runs_at_once(comparison, all->trace);
-    strata_status_t status = strata_jobs_do(candidates * comparison->repeat, threads, run_job, all);
+    strata_status_t status = strata_jobs_run(candidates * comparison->repeat, threads, run_job, all);
     for (size_t i = 0; i < candidates && status == STRATA_OK; i++) finish_figures(all, i);
     bool search = comparison->smallest || (comparison->nearest && all_simulated(comparison));
-    if (status == STRATA_OK && search) status = strata_jobs_do(candidates, threads, search_job, all);
+    if (status == STRATA_OK && search) status = strata_jobs_run(candidates, threads, search_job, all);
     return status;
 }
 
@@ -261,7 +262,7 @@ static strata_status_t run_from_feed(all_runs_t *all) {
     strata_status_t status = strata_trace_feed_wait(all->feed, &view, &end);
     all->done = strata_host_new(comparison->candidate_count, sizeof *all->done);
     if (status != STRATA_OK || !all->done) return status == STRATA_OK ? STRATA_E_HOST_MEMORY : status;
-    return strata_jobs_do(comparison->candidate_count, runs_at_once(comparison, &view), feed_job, all);
+    return strata_jobs_run(comparison->candidate_count, runs_at_once(comparison, &view), feed_job, all);
 }
 
 /* An error in the file takes precedence over a failed run of its first rows. */

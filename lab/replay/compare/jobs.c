@@ -15,7 +15,7 @@ typedef struct jobs {
 } jobs_t;
 
 /* Returns true and the next job if another one may be started. */
-static bool take(jobs_t *jobs, size_t *job) {
+static bool next_job(jobs_t *jobs, size_t *job) {
     pthread_mutex_lock(&jobs->lock);
     bool any = jobs->next < jobs->count;
     if (any) *job = jobs->next++;
@@ -35,7 +35,7 @@ static void fail(jobs_t *jobs, size_t job) {
 static void *work(void *context) {
     jobs_t *jobs = context;
     size_t job;
-    while (take(jobs, &job))
+    while (next_job(jobs, &job))
         if (jobs->job(jobs->context, job) != STRATA_OK) fail(jobs, job);
     return NULL;
 }
@@ -44,14 +44,14 @@ static void *work(void *context) {
 static size_t start(jobs_t *jobs, pthread_t *threads, size_t count) {
     sigset_t before;
     size_t started = 0;
-    strata_begun_block(&before);
+    strata_partial_block_signals(&before);
     while (started < count && pthread_create(&threads[started], NULL, work, jobs) == 0) started++;
-    strata_begun_unblock(&before);
+    strata_partial_unblock_signals(&before);
     return started;
 }
 
 /* If fewer threads can be started than requested, the jobs only take longer. */
-strata_status_t strata_jobs_do(size_t count, size_t threads, strata_job_fn job, void *context) {
+strata_status_t strata_jobs_run(size_t count, size_t threads, strata_job_fn job, void *context) {
     size_t others = strata_min(count, threads) > 1 ? strata_min(count, threads) - 1 : 0;
     jobs_t *jobs = strata_host_new(1, sizeof *jobs);
     pthread_t *started = strata_host_new(others + 1, sizeof *started);

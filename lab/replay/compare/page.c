@@ -52,5 +52,5 @@ void strata_figures_page(FILE *out) {
     }
     fprintf(out, ".\n`host_ns_per_op` is {min, median, max}.\n"
                  "Peaks and sums cover device memory (places gpu and managed), except figures with pinned or host in their names.\n"
-                 "`operations`, `failed_operations`, `oom_count` and `ladders` count every place.\n");
+                 "`operations`, `failed_operations`, `oom_count` and `recoveries` count every place.\n");
 }

@@ -189,7 +189,7 @@ static void tables(FILE *out, const strata_figures_t *runs, size_t count, const 
         across = strata_max(1, strata_min(count, room / (NARROWEST + 2)));
         table.width = strata_min(natural, strata_max(NARROWEST, room / across - 2));
         table.cut = true;
-        strata_cells_fit_apart(labels, count, table.width);
+        strata_cells_fit_distinct(labels, count, table.width);
     }
     for (size_t first = 0; first < count; first += across) {
         if (first) fputc('\n', out);

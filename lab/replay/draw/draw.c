@@ -96,7 +96,7 @@ static char *add_line(side_t *side, bool signs) {
 }
 
 /* Text longer than the side is cut between characters. */
-STRATA_PRINTF(2, 3) static void say(side_t *side, const char *format, ...) {
+STRATA_PRINTF(2, 3) static void add_text(side_t *side, const char *format, ...) {
     char text[512];
     va_list arguments;
     va_start(arguments, format);
@@ -123,28 +123,28 @@ static uint64_t signs_of(uint64_t size, uint64_t scale) { return size / scale + 
 
 /* ---- the text of a side ---- */
 
-static void say_sums(side_t *side, size_t of) {
+static void add_sums(side_t *side, size_t of) {
     const strata_map_t *map = side->map;
     uint64_t bytes[STRATA_CHUNK_STATES] = {0}, size = 0;
     for (size_t i = 0; i < map->chunk_count; i++) {
         size += map->chunks[i].size;
         for (int state = 0; state < STRATA_CHUNK_STATES; state++) bytes[state] += map->chunks[i].bytes[state];
     }
-    say(side, "%s", side->label);
-    if (of) say(side, "after row %zu of %zu", map->rows, of);
-    say(side, "%s in %zu chunk%s:", strata_cell_bytes(size).text, map->chunk_count, map->chunk_count == 1 ? "" : "s");
-    say(side, "  live    %12s", strata_cell_bytes(bytes[1]).text);
-    say(side, "  waiting %12s", strata_cell_bytes(bytes[2]).text);
-    say(side, "  free    %12s", strata_cell_bytes(bytes[0]).text);
+    add_text(side, "%s", side->label);
+    if (of) add_text(side, "after row %zu of %zu", map->rows, of);
+    add_text(side, "%s in %zu chunk%s:", strata_cell_bytes(size).text, map->chunk_count, map->chunk_count == 1 ? "" : "s");
+    add_text(side, "  live    %12s", strata_cell_bytes(bytes[1]).text);
+    add_text(side, "  waiting %12s", strata_cell_bytes(bytes[2]).text);
+    add_text(side, "  free    %12s", strata_cell_bytes(bytes[0]).text);
 }
 
-static void say_all(side_t *side, uint64_t scale) {
-    say(side, " ");
-    say(side, "all chunks, %s per character", strata_cell_bytes(scale).text);
+static void add_all_chunks(side_t *side, uint64_t scale) {
+    add_text(side, " ");
+    add_text(side, "all chunks, %s per character", strata_cell_bytes(scale).text);
     size_t first = side->count;
     for (size_t i = 0; i < side->map->chunk_count && side->status == STRATA_OK; i++) {
         if (side->count - first >= ALL_MAX) {
-            say(side, "and %zu more chunks", side->map->chunk_count - i);
+            add_text(side, "and %zu more chunks", side->map->chunk_count - i);
             return;
         }
         put(side, BORDER);
@@ -152,25 +152,25 @@ static void say_all(side_t *side, uint64_t scale) {
     }
 }
 
-static void say_chunk(side_t *side, const char *which, const strata_map_chunk_t *chunk) {
+static void add_chunk(side_t *side, const char *which, const strata_map_chunk_t *chunk) {
     uint64_t scale = MIN_SCALE, most = (uint64_t)CHUNK_LINES * side->width;
     while (signs_of(chunk->size, scale) > most) scale *= 2;
-    say(side, " ");
-    say(side, "%s: %s, %s", which, chunk->place, chunk->stream);
-    say(side, "%s, %s per character", strata_cell_bytes(chunk->size).text, strata_cell_bytes(scale).text);
-    say(side, "free %s in %zu piece%s", strata_cell_bytes(chunk->bytes[0]).text, chunk->blocks[0],
-        chunk->blocks[0] == 1 ? "" : "s");
+    add_text(side, " ");
+    add_text(side, "%s: %s, %s", which, chunk->place, chunk->stream);
+    add_text(side, "%s, %s per character", strata_cell_bytes(chunk->size).text, strata_cell_bytes(scale).text);
+    add_text(side, "free %s in %zu piece%s", strata_cell_bytes(chunk->bytes[0]).text, chunk->blocks[0],
+             chunk->blocks[0] == 1 ? "" : "s");
     put_chunk(side, chunk, scale);
 }
 
 /* ---- choosing a chunk ---- */
 
 /* A chunk with nothing in use can be returned to the device, so its free bytes do not count. */
-static uint64_t caught_bytes(const strata_map_chunk_t *chunk) { return chunk->bytes[0] < chunk->size ? chunk->bytes[0] : 0; }
+static uint64_t stranded_bytes(const strata_map_chunk_t *chunk) { return chunk->bytes[0] < chunk->size ? chunk->bytes[0] : 0; }
 
 static bool is_more_fragmented(const strata_map_chunk_t *a, const strata_map_chunk_t *b) {
-    if (caught_bytes(a) != caught_bytes(b)) return caught_bytes(a) > caught_bytes(b);
-    return caught_bytes(a) > 0 && a->blocks[0] > b->blocks[0];
+    if (stranded_bytes(a) != stranded_bytes(b)) return stranded_bytes(a) > stranded_bytes(b);
+    return stranded_bytes(a) > 0 && a->blocks[0] > b->blocks[0];
 }
 
 static bool is_larger(const strata_map_chunk_t *a, const strata_map_chunk_t *b) { return a->size > b->size; }
@@ -255,22 +255,22 @@ static void fill_chunks(const strata_draw_t *draw, side_t *sides, size_t count) 
         if (!(draw->what & kinds[kind].what)) continue;
         level(sides, count);
         for (size_t i = 0; i < count; i++)
-            if (sides[i].map->chunk_count) say_chunk(&sides[i], kinds[kind].name, most(sides[i].map, kinds[kind].is_more));
+            if (sides[i].map->chunk_count) add_chunk(&sides[i], kinds[kind].name, most(sides[i].map, kinds[kind].is_more));
     }
 }
 
 static void fill_sides(const strata_draw_t *draw, side_t *sides, size_t count, size_t rows, uint64_t scale) {
     for (size_t i = 0; i < count; i++) {
         if (sides[i].map->chunk_count) {
-            say_sums(&sides[i], rows);
+            add_sums(&sides[i], rows);
         } else {
-            say(&sides[i], "%s", sides[i].label);
-            say(&sides[i], "reserves no device memory");
+            add_text(&sides[i], "%s", sides[i].label);
+            add_text(&sides[i], "reserves no device memory");
         }
     }
     level(sides, count);
     for (size_t i = 0; i < count && draw->what & STRATA_DRAW_ALL; i++)
-        if (sides[i].map->chunk_count) say_all(&sides[i], scale);
+        if (sides[i].map->chunk_count) add_all_chunks(&sides[i], scale);
     fill_chunks(draw, sides, count);
 }
 

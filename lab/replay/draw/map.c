@@ -12,13 +12,13 @@ typedef struct live {
     uint32_t lifetime;
 } live_t;
 
-typedef struct taking {
+typedef struct copying {
     strata_map_t *map;
     live_t *lives; /* sorted by address */
     size_t live_count;
     const strata_run_moment_t *moment;
     strata_place_t place;
-} taking_t;
+} copying_t;
 
 /* Returns an array with room for `more` elements after `count`. Returns NULL if there is no host memory; the
  * old array then stays valid. */
@@ -43,10 +43,10 @@ static int by_address(const void *a, const void *b) {
     return (x > y) - (x < y);
 }
 
-static strata_map_span_t span_of(const taking_t *taking, const strata_snapshot_row_t *row) {
+static strata_map_span_t span_of(const copying_t *copying, const strata_snapshot_row_t *row) {
     live_t wanted = {.address = (uint64_t)(uintptr_t)row->block.ptr};
-    const live_t *live = row->state == 1 && taking->live_count
-                             ? bsearch(&wanted, taking->lives, taking->live_count, sizeof wanted, by_address)
+    const live_t *live = row->state == 1 && copying->live_count
+                             ? bsearch(&wanted, copying->lives, copying->live_count, sizeof wanted, by_address)
                              : NULL;
     return (strata_map_span_t){.size = row->block.size,
                                .requested = row->requested,
@@ -54,21 +54,21 @@ static strata_map_span_t span_of(const taking_t *taking, const strata_snapshot_r
                                .lifetime = live ? live->lifetime : STRATA_TRACE_NONE};
 }
 
-static void take_chunk(const strata_chunk_t *from, void *context) {
-    const taking_t *taking = context;
-    strata_map_t *map = taking->map;
+static void copy_chunk(const strata_chunk_t *from, void *context) {
+    const copying_t *copying = context;
+    strata_map_t *map = copying->map;
     if (map->status == STRATA_OK && !make_room(map, from->count)) map->status = STRATA_E_HOST_MEMORY;
     if (map->status != STRATA_OK) return;
     strata_map_chunk_t *chunk = &map->chunks[map->chunk_count++];
     *chunk = (strata_map_chunk_t){
         .size = from->size, .largest_free = from->largest_free, .first = map->span_count, .count = from->count};
-    strata_place_text(taking->place, chunk->place);
-    strata_stats_stream_name(taking->moment, taking->place, from->stream, chunk->stream);
+    strata_place_text(copying->place, chunk->place);
+    strata_stats_stream_name(copying->moment, copying->place, from->stream, chunk->stream);
     for (int state = 0; state < STRATA_CHUNK_STATES; state++) {
         chunk->bytes[state] = from->bytes[state];
         chunk->blocks[state] = from->blocks[state];
     }
-    for (size_t i = 0; i < from->count; i++) map->spans[map->span_count++] = span_of(taking, &from->rows[i]);
+    for (size_t i = 0; i < from->count; i++) map->spans[map->span_count++] = span_of(copying, &from->rows[i]);
 }
 
 /* ---- lifetimes of the live blocks ---- */
@@ -80,35 +80,35 @@ static void count_live(void *context, uint64_t address, uint32_t lifetime) {
 }
 
 static void note_live(void *context, uint64_t address, uint32_t lifetime) {
-    taking_t *taking = context;
-    taking->lives[taking->live_count++] = (live_t){.address = address, .lifetime = lifetime};
+    copying_t *copying = context;
+    copying->lives[copying->live_count++] = (live_t){.address = address, .lifetime = lifetime};
 }
 
-static strata_status_t find_lives(taking_t *taking) {
+static strata_status_t collect_live(copying_t *copying) {
     size_t count = 0;
-    strata_run_each_live(taking->moment, count_live, &count);
-    taking->lives = strata_host_new(count + 1, sizeof *taking->lives);
-    if (!taking->lives) return STRATA_E_HOST_MEMORY;
-    strata_run_each_live(taking->moment, note_live, taking);
-    qsort(taking->lives, count, sizeof *taking->lives, by_address);
+    strata_run_each_live(copying->moment, count_live, &count);
+    copying->lives = strata_host_new(count + 1, sizeof *copying->lives);
+    if (!copying->lives) return STRATA_E_HOST_MEMORY;
+    strata_run_each_live(copying->moment, note_live, copying);
+    qsort(copying->lives, count, sizeof *copying->lives, by_address);
     return STRATA_OK;
 }
 
-void strata_map_take(void *context, const strata_run_moment_t *moment) {
+void strata_map_fill(void *context, const strata_run_moment_t *moment) {
     strata_map_t *map = context;
-    taking_t taking = {.map = map, .moment = moment};
+    copying_t copying = {.map = map, .moment = moment};
     uint32_t index = 0;
     strata_domain_t *domain;
     map->rows = moment->rows;
-    map->status = find_lives(&taking);
+    map->status = collect_live(&copying);
     while (map->status == STRATA_OK && (domain = strata_facade_next_domain(strata_facade_of(moment->facade), &index)) != NULL) {
         strata_place_kind_t kind = strata_place_kind(domain->place);
-        taking.place = domain->place;
+        copying.place = domain->place;
         if (kind != STRATA_PLACE_GPU && kind != STRATA_PLACE_MANAGED) continue;
-        strata_status_t status = strata_chunks_each(moment->facade, domain->place, take_chunk, &taking);
+        strata_status_t status = strata_chunks_each(moment->facade, domain->place, copy_chunk, &copying);
         if (map->status == STRATA_OK) map->status = status;
     }
-    strata_host_delete(taking.lives);
+    strata_host_delete(copying.lives);
 }
 
 void strata_map_delete(strata_map_t *map) {

@@ -31,8 +31,8 @@ typedef struct strata_map {
     strata_status_t status; /* E_HOST_MEMORY if the map is incomplete */
 } strata_map_t;
 
-/* A strata_run_look_fn. The context is a zeroed strata_map_t. */
-void strata_map_take(void *map, const strata_run_moment_t *moment);
+/* A strata_run_inspect_fn. The context is a zeroed strata_map_t. */
+void strata_map_fill(void *map, const strata_run_moment_t *moment);
 void strata_map_delete(strata_map_t *map);
 
 #endif

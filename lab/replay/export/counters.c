@@ -34,7 +34,7 @@ static void add_figure(const strata_layer_figure_t *figure, void *context) {
     tracks->all[at].value += figure->value;
 }
 
-static void take_tracks(strata_counters_t *counters, const strata_run_moment_t *moment, tracks_t *tracks) {
+static void read_tracks(strata_counters_t *counters, const strata_run_moment_t *moment, tracks_t *tracks) {
     uint32_t index = 0;
     strata_domain_t *domain;
     tracks->count = 0;
@@ -80,17 +80,17 @@ static void put_chrome(strata_counters_t *counters, const strata_run_moment_t *m
     if (first) begin_chrome(counters);
     for (int i = 0; i < STRATA_SERIES_CURVES; i++) {
         uint64_t value = counters->latest.high[i];
-        if (first || value != counters->told[i]) put_counter(counters, strata_series_name((strata_series_curve_t)i), value);
-        counters->told[i] = value;
+        if (first || value != counters->written[i]) put_counter(counters, strata_series_name((strata_series_curve_t)i), value);
+        counters->written[i] = value;
     }
-    take_tracks(counters, moment, &tracks);
+    read_tracks(counters, moment, &tracks);
     for (size_t i = 0; i < tracks.count; i++) {
-        const track_t *track = &tracks.all[i], *told = &counters->told_tracks[i];
-        bool same = i < counters->told_count && strcmp(track->name, told->name) == 0 && track->value == told->value;
+        const track_t *track = &tracks.all[i], *written = &counters->written_tracks[i];
+        bool same = i < counters->written_count && strcmp(track->name, written->name) == 0 && track->value == written->value;
         if (!same) put_counter(counters, track->name, track->value);
     }
-    memcpy(counters->told_tracks, tracks.all, tracks.count * sizeof *tracks.all);
-    counters->told_count = tracks.count;
+    memcpy(counters->written_tracks, tracks.all, tracks.count * sizeof *tracks.all);
+    counters->written_count = tracks.count;
 }
 
 /* ---- CSV ---- */

@@ -22,9 +22,9 @@ typedef struct strata_counters {
     const char *label; /* of the run */
     size_t every; /* rows between two samples, at least 1; rows that change reserved memory are always written */
     strata_series_sample_t latest;
-    uint64_t told[STRATA_SERIES_CURVES]; /* the values written last */
-    strata_counters_track_t told_tracks[STRATA_COUNTERS_TRACKS];
-    size_t told_count;
+    uint64_t written[STRATA_SERIES_CURVES]; /* the values written last */
+    strata_counters_track_t written_tracks[STRATA_COUNTERS_TRACKS];
+    size_t written_count;
     bool begun;
     strata_status_t status;
 } strata_counters_t;

@@ -39,37 +39,37 @@ static void complete(strata_entries_t *entries, strata_entry_t entry, uint64_t t
 }
 
 /* Completes the deferred frees that overlap a block before it is handed out. */
-static void complete_there(strata_entries_t *entries, const strata_entry_t *next) {
+static void complete_overlapping(strata_entries_t *entries, const strata_entry_t *next) {
     size_t kept = 0;
-    for (size_t i = 0; i < entries->waiting_count; i++) {
-        const strata_entry_t *waits = &entries->waiting[i];
+    for (size_t i = 0; i < entries->deferred_count; i++) {
+        const strata_entry_t *waits = &entries->deferred[i];
         bool meets = waits->device == next->device && waits->address < next->address + next->size &&
                      next->address < waits->address + waits->size;
         if (meets) complete(entries, *waits, next->time_us);
-        else entries->waiting[kept++] = *waits;
+        else entries->deferred[kept++] = *waits;
     }
-    entries->waiting_count = kept;
+    entries->deferred_count = kept;
 }
 
 /* Completes the deferred frees of a device after another event there, so that the completion does not
  * directly follow its request. */
 static void complete_all(strata_entries_t *entries, uint32_t device, uint64_t time_us) {
     size_t kept = 0;
-    for (size_t i = 0; i < entries->waiting_count; i++) {
-        const strata_entry_t *waits = &entries->waiting[i];
+    for (size_t i = 0; i < entries->deferred_count; i++) {
+        const strata_entry_t *waits = &entries->deferred[i];
         if (waits->device == device) complete(entries, *waits, time_us);
-        else entries->waiting[kept++] = *waits;
+        else entries->deferred[kept++] = *waits;
     }
-    entries->waiting_count = kept;
+    entries->deferred_count = kept;
 }
 
 /* ---- segments ---- */
 
-typedef struct taking {
+typedef struct reading {
     strata_entries_t *entries;
     const strata_run_moment_t *moment;
     strata_place_t place;
-} taking_t;
+} reading_t;
 
 uint64_t strata_entries_stream(const strata_run_moment_t *moment, strata_place_t place, strata_stream_t stream) {
     const strata_timeline_t *timeline = moment->timeline;
@@ -81,16 +81,16 @@ uint64_t strata_entries_stream(const strata_run_moment_t *moment, strata_place_t
     return (uintptr_t)stream;
 }
 
-static void take_chunk(const strata_chunk_t *chunk, void *context) {
-    const taking_t *taking = context;
-    strata_entries_t *entries = taking->entries;
+static void add_chunk(const strata_chunk_t *chunk, void *context) {
+    const reading_t *reading = context;
+    strata_entries_t *entries = reading->entries;
     strata_entry_segment_t *to = next_of(entries, (void **)&entries->segments, sizeof *to, entries->segment_count,
                                          &entries->segment_capacity);
     if (!to || chunk->count == 0) return;
     *to = (strata_entry_segment_t){.address = chunk->address,
                                    .size = chunk->size,
-                                   .stream = strata_entries_stream(taking->moment, taking->place, chunk->stream),
-                                   .device = (uint32_t)strata_place_device(taking->place)};
+                                   .stream = strata_entries_stream(reading->moment, reading->place, chunk->stream),
+                                   .device = (uint32_t)strata_place_device(reading->place)};
     entries->segment_count++;
 }
 
@@ -100,8 +100,8 @@ static int by_address(const void *a, const void *b) {
     return one->address < other->address ? -1 : one->address > other->address;
 }
 
-static void tell_segment(strata_entries_t *entries, strata_entry_action_t action, const strata_entry_segment_t *segment,
-                         uint64_t from, uint64_t size, uint64_t time_us) {
+static void add_segment_entry(strata_entries_t *entries, strata_entry_action_t action, const strata_entry_segment_t *segment,
+                              uint64_t from, uint64_t size, uint64_t time_us) {
     add(entries, &(strata_entry_t){.action = (uint8_t)action,
                                    .address = segment->address + from,
                                    .size = size,
@@ -112,49 +112,49 @@ static void tell_segment(strata_entries_t *entries, strata_entry_action_t action
 
 /* Records either the growth or the shrinkage between the earlier and the present segments. If two segments
  * begin at the same address, the segment changed at its end. */
-static void tell_side(strata_entries_t *entries, bool growth, uint64_t time_us) {
+static void add_changes_of(strata_entries_t *entries, bool growth, uint64_t time_us) {
     size_t i = 0, k = 0;
-    while (i < entries->before_count || k < entries->segment_count) {
-        const strata_entry_segment_t *old = i < entries->before_count ? &entries->before[i] : NULL;
+    while (i < entries->previous_count || k < entries->segment_count) {
+        const strata_entry_segment_t *old = i < entries->previous_count ? &entries->previous[i] : NULL;
         const strata_entry_segment_t *now = k < entries->segment_count ? &entries->segments[k] : NULL;
         int order = !old ? 1 : !now ? -1 : by_address(old, now);
-        if (order < 0 && !growth) tell_segment(entries, STRATA_ENTRY_segment_free, old, 0, old->size, time_us);
-        if (order > 0 && growth) tell_segment(entries, STRATA_ENTRY_segment_alloc, now, 0, now->size, time_us);
+        if (order < 0 && !growth) add_segment_entry(entries, STRATA_ENTRY_segment_free, old, 0, old->size, time_us);
+        if (order > 0 && growth) add_segment_entry(entries, STRATA_ENTRY_segment_alloc, now, 0, now->size, time_us);
         if (order == 0 && growth && now->size > old->size)
-            tell_segment(entries, STRATA_ENTRY_segment_map, now, old->size, now->size - old->size, time_us);
+            add_segment_entry(entries, STRATA_ENTRY_segment_map, now, old->size, now->size - old->size, time_us);
         if (order == 0 && !growth && now->size < old->size)
-            tell_segment(entries, STRATA_ENTRY_segment_unmap, now, now->size, old->size - now->size, time_us);
+            add_segment_entry(entries, STRATA_ENTRY_segment_unmap, now, now->size, old->size - now->size, time_us);
         i += order <= 0;
         k += order >= 0;
     }
 }
 
 /* Shrinkage comes first, so a reader that sums event by event never sees more memory than was reserved. */
-static void tell_changes(strata_entries_t *entries, uint64_t time_us) {
-    tell_side(entries, false, time_us);
-    tell_side(entries, true, time_us);
+static void add_changes(strata_entries_t *entries, uint64_t time_us) {
+    add_changes_of(entries, false, time_us);
+    add_changes_of(entries, true, time_us);
 }
 
-static void see_segments(strata_entries_t *entries, const strata_run_moment_t *moment, uint64_t time_us) {
-    strata_entry_segment_t *other = entries->before;
-    size_t capacity = entries->before_capacity;
-    taking_t taking = {.entries = entries, .moment = moment};
+static void update_segments(strata_entries_t *entries, const strata_run_moment_t *moment, uint64_t time_us) {
+    strata_entry_segment_t *other = entries->previous;
+    size_t capacity = entries->previous_capacity;
+    reading_t reading = {.entries = entries, .moment = moment};
     uint32_t index = 0;
     strata_domain_t *domain;
-    entries->before = entries->segments;
-    entries->before_count = entries->segment_count;
-    entries->before_capacity = entries->segment_capacity;
+    entries->previous = entries->segments;
+    entries->previous_count = entries->segment_count;
+    entries->previous_capacity = entries->segment_capacity;
     entries->segments = other;
     entries->segment_capacity = capacity;
     entries->segment_count = 0;
     while ((domain = strata_facade_next_domain(strata_facade_of(moment->facade), &index)) != NULL) {
-        taking.place = domain->place;
+        reading.place = domain->place;
         if (!of_device(strata_place_kind(domain->place)) || entries->status != STRATA_OK) continue;
-        strata_status_t status = strata_chunks_each(moment->facade, domain->place, take_chunk, &taking);
+        strata_status_t status = strata_chunks_each(moment->facade, domain->place, add_chunk, &reading);
         if (entries->status == STRATA_OK) entries->status = status;
     }
     if (entries->segment_count) qsort(entries->segments, entries->segment_count, sizeof *entries->segments, by_address);
-    if (entries->status == STRATA_OK) tell_changes(entries, time_us);
+    if (entries->status == STRATA_OK) add_changes(entries, time_us);
 }
 
 /* ---- rows ---- */
@@ -169,19 +169,19 @@ static strata_entry_t entry_of(const strata_entries_t *entries, const strata_tra
                             .time_us = time_us};
 }
 
-static void tell_alloc(strata_entries_t *entries, const strata_run_block_t *block, const strata_trace_event_t *event,
-                       uint64_t time_us) {
+static void add_alloc(strata_entries_t *entries, const strata_run_block_t *block, const strata_trace_event_t *event,
+                      uint64_t time_us) {
     strata_entry_t entry = entry_of(entries, event, time_us);
     if (!block->address) return;
     entry.address = block->address;
     entry.action = STRATA_ENTRY_alloc;
-    complete_there(entries, &entry);
+    complete_overlapping(entries, &entry);
     add(entries, &entry);
     complete_all(entries, entry.device, time_us);
 }
 
-static void tell_free(strata_entries_t *entries, const strata_run_block_t *block, const strata_trace_event_t *event, uint64_t size,
-                      uint64_t time_us) {
+static void add_free(strata_entries_t *entries, const strata_run_block_t *block, const strata_trace_event_t *event, uint64_t size,
+                     uint64_t time_us) {
     strata_entry_t entry = entry_of(entries, event, time_us);
     if (!block->address) return;
     entry.address = block->address;
@@ -192,11 +192,11 @@ static void tell_free(strata_entries_t *entries, const strata_run_block_t *block
     if (!borrowed) complete(entries, entry, time_us);
     complete_all(entries, entry.device, time_us);
     if (!borrowed) return;
-    strata_entry_t *to = next_of(entries, (void **)&entries->waiting, sizeof *to, entries->waiting_count,
-                                 &entries->waiting_capacity);
+    strata_entry_t *to = next_of(entries, (void **)&entries->deferred, sizeof *to, entries->deferred_count,
+                                 &entries->deferred_capacity);
     if (!to) return;
     *to = entry;
-    entries->waiting_count++;
+    entries->deferred_count++;
 }
 
 void strata_entries_moment(void *context, const strata_run_moment_t *moment, bool chunks) {
@@ -208,11 +208,11 @@ void strata_entries_moment(void *context, const strata_run_moment_t *moment, boo
     strata_run_block_t block = {.address = 0};
     if (allocates || frees) block = strata_run_block(moment, event->id);
     if (event->op == STRATA_TRACE_borrow) entries->borrowed[event->id] = true;
-    if (frees) tell_free(entries, &block, event, entries->sizes[event->id], time_us);
-    if (chunks) see_segments(entries, moment, time_us);
+    if (frees) add_free(entries, &block, event, entries->sizes[event->id], time_us);
+    if (chunks) update_segments(entries, moment, time_us);
     if (!allocates) return;
     entries->sizes[event->id] = event->value;
-    tell_alloc(entries, &block, event, time_us);
+    add_alloc(entries, &block, event, time_us);
 }
 
 void strata_entries_refused(void *context, size_t row, uint64_t time_ns, const strata_trace_event_t *event, const char *text) {
@@ -225,8 +225,8 @@ void strata_entries_refused(void *context, size_t row, uint64_t time_ns, const s
 }
 
 void strata_entries_finish(strata_entries_t *entries) {
-    for (size_t i = 0; i < entries->waiting_count; i++) complete(entries, entries->waiting[i], entries->waiting[i].time_us);
-    entries->waiting_count = 0;
+    for (size_t i = 0; i < entries->deferred_count; i++) complete(entries, entries->deferred[i], entries->deferred[i].time_us);
+    entries->deferred_count = 0;
 }
 
 strata_status_t strata_entries_begin(strata_entries_t *entries, const strata_trace_t *trace) {
@@ -239,9 +239,9 @@ strata_status_t strata_entries_begin(strata_entries_t *entries, const strata_tra
 void strata_entries_end(strata_entries_t *entries) {
     strata_host_delete(entries->all);
     strata_host_delete(entries->segments);
-    strata_host_delete(entries->before);
+    strata_host_delete(entries->previous);
     strata_host_delete(entries->borrowed);
     strata_host_delete(entries->sizes);
-    strata_host_delete(entries->waiting);
+    strata_host_delete(entries->deferred);
     *entries = (strata_entries_t){.trace = NULL};
 }

@@ -42,12 +42,12 @@ typedef struct strata_entries {
     const strata_trace_t *trace;
     strata_entry_t *all;
     size_t count, capacity;
-    strata_entry_segment_t *segments, *before; /* chunks held now and at the previous look, sorted by device and address */
-    size_t segment_count, segment_capacity, before_count, before_capacity;
+    strata_entry_segment_t *segments, *previous; /* chunks held now and at the previous look, sorted by device and address */
+    size_t segment_count, segment_capacity, previous_count, previous_capacity;
     bool *borrowed; /* by lifetime */
     uint64_t *sizes; /* requested bytes, by lifetime */
-    strata_entry_t *waiting; /* frees that are completed after the next event */
-    size_t waiting_count, waiting_capacity;
+    strata_entry_t *deferred; /* frees that are completed after the next event */
+    size_t deferred_count, deferred_capacity;
     strata_status_t status; /* the first failure */
 } strata_entries_t;
 

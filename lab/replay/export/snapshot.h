@@ -12,7 +12,7 @@ typedef struct strata_snapshot_file {
     strata_status_t status;
 } strata_snapshot_file_t;
 
-/* A strata_run_look_fn for the end of a run that the entries followed. It writes the whole file. The context
+/* A strata_run_inspect_fn for the end of a run that the entries followed. It writes the whole file. The context
  * is a strata_snapshot_file_t. */
 void strata_snapshot_write(void *file, const strata_run_moment_t *moment);
 

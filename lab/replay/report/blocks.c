@@ -34,9 +34,9 @@ typedef struct blocks {
     life_t *lives;
     uint16_t *tags; /* the page's number of each tag of the trace, from 1 */
     uint16_t shown[MAX_TAGS]; /* the trace's tag, by the page's number minus 1 */
-    uint16_t tag_count, most_tags;
+    uint16_t tag_count, max_tags;
     uint32_t more_tags; /* tags of blocks on the page that are not shown */
-    size_t most_holders;
+    size_t max_holders;
 } blocks_t;
 
 /* ---- groups of small blocks ---- */
@@ -78,9 +78,9 @@ static void find_scale(blocks_t *blocks, size_t most) {
 static unsigned tag_of(blocks_t *blocks, const strata_trace_event_t *alloc) {
     uint16_t *number = &blocks->tags[alloc->tag];
     if (!alloc->tag || *number) return *number;
-    if (blocks->tag_count == blocks->most_tags) {
+    if (blocks->tag_count == blocks->max_tags) {
         blocks->more_tags++;
-        *number = blocks->most_tags + 1;
+        *number = blocks->max_tags + 1;
         return *number;
     }
     blocks->shown[blocks->tag_count++] = alloc->tag;
@@ -206,7 +206,7 @@ static void put_map(blocks_t *blocks) {
     strata_output_print(
         blocks->out, "],\n\"rest\": {\"chunks\": %zu, \"free\": %" PRIu64 ", \"live\": %" PRIu64 ", \"waiting\": %" PRIu64 "},\n",
         left_out, rest[0], rest[1], rest[2]);
-    put_holders(blocks->out, map, blocks->most_holders);
+    put_holders(blocks->out, map, blocks->max_holders);
     strata_output_print(blocks->out, ",\n");
     put_tags(blocks);
     strata_output_print(blocks->out, "}");
@@ -230,8 +230,8 @@ strata_status_t strata_page_blocks(strata_output_t *out, const strata_page_run_t
     blocks_t blocks = {.out = out,
                        .trace = run->trace,
                        .map = &run->map,
-                       .most_tags = (uint16_t)strata_min(room->tags, MAX_TAGS),
-                       .most_holders = room->holders};
+                       .max_tags = (uint16_t)strata_min(room->tags, MAX_TAGS),
+                       .max_holders = room->holders};
     blocks.lives = strata_host_new((size_t)run->trace->lifetimes + 1, sizeof *blocks.lives);
     blocks.tags = strata_host_new((size_t)run->trace->tag_count + 1, sizeof *blocks.tags);
     strata_status_t status = blocks.lives && blocks.tags ? STRATA_OK : STRATA_E_HOST_MEMORY;

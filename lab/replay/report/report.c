@@ -90,7 +90,7 @@ const strata_run_follow_t *strata_page_follow(strata_page_t *page, size_t index,
     return page->follows + index * page->candidates;
 }
 
-strata_status_t strata_page_leave_out(strata_page_t *page, size_t index) {
+strata_status_t strata_page_drop_trace(strata_page_t *page, size_t index) {
     strata_status_t status = STRATA_OK;
     page->count -= page->candidates;
     for (size_t i = 0; i < page->candidates && status == STRATA_OK; i++) {

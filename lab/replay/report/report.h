@@ -48,7 +48,7 @@ void strata_page_end(strata_page_t *page);
 /* Call before a trace is compared. Returns one follower for each of its contenders. */
 const strata_run_follow_t *strata_page_follow(strata_page_t *page, size_t index, const strata_trace_t *trace);
 /* Drops the trace of a failed comparison. The next trace reuses its number. Fails with E_HOST_MEMORY. */
-strata_status_t strata_page_leave_out(strata_page_t *page, size_t index);
+strata_status_t strata_page_drop_trace(strata_page_t *page, size_t index);
 /* Writes the page. Call after all comparisons. Fails with E_HOST_MEMORY. Errors of the output stay in the output. */
 strata_status_t strata_page_write(strata_output_t *out, strata_page_t *page, const strata_findings_t *findings);
 

@@ -74,7 +74,7 @@ bool strata_borrows_remove(strata_borrows_t *borrows, uint32_t lifetime, uint32_
     return true;
 }
 
-bool strata_borrows_take(strata_borrows_t *borrows, uint32_t lifetime, uint32_t *stream) {
+bool strata_borrows_pop(strata_borrows_t *borrows, uint32_t lifetime, uint32_t *stream) {
     uint32_t *link = &borrows->first[lifetime];
     if (*link == STRATA_BORROWS_END) return false;
     *stream = borrows->all[*link].stream;

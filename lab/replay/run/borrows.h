@@ -31,6 +31,6 @@ strata_status_t strata_borrows_add(strata_borrows_t *borrows, uint32_t lifetime,
 /* Returns true if the stream was in the list. */
 bool strata_borrows_remove(strata_borrows_t *borrows, uint32_t lifetime, uint32_t stream);
 /* Removes the first stream of a list. Returns false if the list is empty. */
-bool strata_borrows_take(strata_borrows_t *borrows, uint32_t lifetime, uint32_t *stream);
+bool strata_borrows_pop(strata_borrows_t *borrows, uint32_t lifetime, uint32_t *stream);
 
 #endif

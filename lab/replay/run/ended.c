@@ -9,19 +9,19 @@
 #include "platform/place.h"
 #include "trace/trace.h"
 
-static void keep_reason(char *text, size_t room) { snprintf(text, room, "%.500s", strata_last_error()->text); }
+static void copy_reason(char *text, size_t room) { snprintf(text, room, "%.500s", strata_last_error()->text); }
 
 void strata_run_ended_validate(strata_run_ended_t *ended, strata_t facade) {
-    if (strata_validate(facade) != STRATA_OK) keep_reason(ended->unsound, sizeof ended->unsound);
+    if (strata_validate(facade) != STRATA_OK) copy_reason(ended->unsound, sizeof ended->unsound);
 }
 
-static STRATA_PRINTF(2, 3) void add_kept(strata_run_ended_t *ended, const char *format, ...) {
-    size_t length = strlen(ended->kept);
-    if (length > 0) length += (size_t)snprintf(ended->kept + length, sizeof ended->kept - length, "; ");
-    if (length >= sizeof ended->kept) return;
+static STRATA_PRINTF(2, 3) void add_leaked(strata_run_ended_t *ended, const char *format, ...) {
+    size_t length = strlen(ended->leaked);
+    if (length > 0) length += (size_t)snprintf(ended->leaked + length, sizeof ended->leaked - length, "; ");
+    if (length >= sizeof ended->leaked) return;
     va_list arguments;
     va_start(arguments, format);
-    vsnprintf(ended->kept + length, sizeof ended->kept - length, format, arguments);
+    vsnprintf(ended->leaked + length, sizeof ended->leaked - length, format, arguments);
     va_end(arguments);
 }
 
@@ -43,13 +43,14 @@ void strata_run_ended_empty(strata_run_ended_t *ended, strata_t handle) {
     while ((domain = strata_facade_next_domain(facade, &index)) != NULL) {
         uint64_t missing = missing_in(domain);
         if (missing == 0) continue;
-        add_kept(ended, "%llu lost bytes of %s:%u, neither live nor cached", (unsigned long long)missing,
-                 strata_place_name(strata_place_kind(domain->place)), strata_place_device(domain->place));
+        add_leaked(ended, "%llu lost bytes of %s:%u, neither live nor cached", (unsigned long long)missing,
+                   strata_place_name(strata_place_kind(domain->place)), strata_place_device(domain->place));
     }
 }
 
 void strata_run_ended_close(strata_run_ended_t *ended, strata_t facade) {
-    if (strata_close(facade, STRATA_CLOSE_FORCE, NULL, NULL) != STRATA_OK) keep_reason(ended->lost, sizeof ended->lost);
+    if (strata_close(facade, STRATA_CLOSE_FORCE, NULL, NULL) != STRATA_OK)
+        copy_reason(ended->close_error, sizeof ended->close_error);
 }
 
 void strata_run_ended_count(strata_run_ended_t *ended, const strata_machine_t *machine) {
@@ -58,6 +59,6 @@ void strata_run_ended_count(strata_run_ended_t *ended, const strata_machine_t *m
         strata_sim_held_t held;
         strata_sim_held(machine->devices[i], &held);
         strata_sim_held_text(&held, text, sizeof text);
-        if (*text) add_kept(ended, "%s of device %u, after the close", text, machine->devices[i]->ordinal);
+        if (*text) add_leaked(ended, "%s of device %u, after the close", text, machine->devices[i]->ordinal);
     }
 }

@@ -9,8 +9,8 @@
 /* Each text is empty if there is nothing to report. */
 typedef struct strata_run_ended {
     char unsound[512]; /* of a checked run: the error of strata_validate() */
-    char lost[512]; /* errors of the facade's close, such as a file that a layer could not write */
-    char kept[512]; /* of a checked run: memory that no device got back, by place and, after the close, by kind of memory */
+    char close_error[512]; /* errors of the facade's close, such as a file that a layer could not write */
+    char leaked[512]; /* of a checked run: memory that no device got back, by place and, after the close, by kind of memory */
 } strata_run_ended_t;
 
 /* Call after the last row, with the facade still open. */

@@ -59,7 +59,7 @@ strata_status_t strata_measure_deferred(strata_measure_t *measure) {
 }
 
 void strata_measure_end(strata_measure_t *measure) {
-    strata_host_delete(measure->then);
+    strata_host_delete(measure->points);
     for (uint32_t kind = 0; kind < STRATA_PLACE_PINNED; kind++)
         for (uint32_t i = 0; i < STRATA_TRACE_DEVICES; i++) strata_meter_destroy(&measure->meters[kind][i]);
 }
@@ -67,14 +67,14 @@ void strata_measure_end(strata_measure_t *measure) {
 typedef struct totals {
     uint64_t device_places;
     uint64_t host_reserved[STRATA_PLACE_KINDS]; /* peaks of reserved pinned and host memory, by place */
-    uint64_t peak_reserved, deferred_peak, deferred_frees, ladders;
+    uint64_t peak_reserved, deferred_peak, deferred_frees, recoveries;
 } totals_t;
 
 static void add_totals(strata_measure_t *measure, strata_place_t place, bool device, void *context) {
     totals_t *totals = context;
     strata_statistics_t statistics;
     if (!read_statistics(measure, place, &statistics)) return;
-    totals->ladders += statistics.ladders;
+    totals->recoveries += statistics.recoveries;
     totals->host_reserved[strata_place_kind(place)] = statistics.peak_reserved_bytes;
     if (!device) return;
     totals->device_places++;
@@ -151,7 +151,7 @@ static uint64_t reserved_now(strata_measure_t *measure) {
 }
 
 /* Sets the bytes that are reserved from now on. */
-static void hold(strata_measure_t *measure, uint64_t reserved) {
+static void set_held(strata_measure_t *measure, uint64_t reserved) {
     uint64_t now = measure->machine->world ? strata_sim_now(measure->machine->world) : 0;
     measure->held_ns += (double)measure->held * (double)(now - measure->held_since);
     measure->held_since = now;
@@ -179,7 +179,7 @@ void strata_measure_rows(strata_measure_t *measure, size_t rows) {
     measure->timing = true;
     measure->until_switch = measure->timed_every > 1 ? GROUP : UINT64_MAX;
     measure->opened_ns = inside_devices(measure);
-    hold(measure, reserved_now(measure));
+    set_held(measure, reserved_now(measure));
     measure->rows_since = measure->held_since;
     measure->held_ns = 0;
     measure->steady = mark(measure);
@@ -189,8 +189,8 @@ void strata_measure_steady(strata_measure_t *measure) { measure->steady = mark(m
 
 /* Returns the number of moments before row `steady`. */
 static size_t moments_before(const strata_measure_t *measure, size_t steady) {
-    size_t before = measure->then_count;
-    while (before > 0 && measure->then[before - 1].row >= steady) before--;
+    size_t before = measure->point_count;
+    while (before > 0 && measure->points[before - 1].row >= steady) before--;
     return before;
 }
 
@@ -198,37 +198,37 @@ static size_t moments_before(const strata_measure_t *measure, size_t steady) {
 static void forget_moments(strata_measure_t *measure, size_t rows) {
     size_t before = moments_before(measure, strata_measure_steady_row(rows));
     if (before < 2) return;
-    measure->then_count -= before - 1;
-    memmove(measure->then, measure->then + before - 1, measure->then_count * sizeof *measure->then);
+    measure->point_count -= before - 1;
+    memmove(measure->points, measure->points + before - 1, measure->point_count * sizeof *measure->points);
 }
 
 static strata_status_t make_room_for_moment(strata_measure_t *measure, size_t rows) {
-    if (measure->then_count < measure->then_capacity) return STRATA_OK;
+    if (measure->point_count < measure->point_capacity) return STRATA_OK;
     forget_moments(measure, rows);
-    if (measure->then_count < measure->then_capacity / 4 * 3) return STRATA_OK;
-    size_t capacity = measure->then_capacity ? measure->then_capacity * 2 : 64;
-    strata_measure_then_t *grown = strata_host_resize(measure->then, capacity, sizeof *grown);
-    if (!grown) return measure->then_count < measure->then_capacity ? STRATA_OK : STRATA_E_HOST_MEMORY;
-    measure->then = grown;
-    measure->then_capacity = capacity;
+    if (measure->point_count < measure->point_capacity / 4 * 3) return STRATA_OK;
+    size_t capacity = measure->point_capacity ? measure->point_capacity * 2 : 64;
+    strata_measure_point_t *grown = strata_host_resize(measure->points, capacity, sizeof *grown);
+    if (!grown) return measure->point_count < measure->point_capacity ? STRATA_OK : STRATA_E_HOST_MEMORY;
+    measure->points = grown;
+    measure->point_capacity = capacity;
     return STRATA_OK;
 }
 
-strata_status_t strata_measure_remember(strata_measure_t *measure, size_t row) {
+strata_status_t strata_measure_add_point(strata_measure_t *measure, size_t row) {
     strata_status_t status = make_room_for_moment(measure, row + 1);
     if (status != STRATA_OK) return status;
-    measure->then[measure->then_count++] = (strata_measure_then_t){.row = row, .mark = mark(measure)};
-    measure->then_made = strata_measure_calls(measure);
+    measure->points[measure->point_count++] = (strata_measure_point_t){.row = row, .mark = mark(measure)};
+    measure->point_calls = strata_measure_calls(measure);
     return STRATA_OK;
 }
 
 void strata_measure_steady_from(strata_measure_t *measure, size_t steady) {
     size_t before = moments_before(measure, steady);
-    if (before > 0) measure->steady = measure->then[before - 1].mark;
+    if (before > 0) measure->steady = measure->points[before - 1].mark;
 }
 
 /* Each device records its own peak. The peak of the sum is at least the highest of them. */
-static void see_used(strata_measure_t *measure) {
+static void update_used(strata_measure_t *measure) {
     uint64_t used = 0, peak = 0;
     for (uint32_t i = 0; i < measure->machine->count && measure->machine->world; i++) {
         strata_sim_figures_t device;
@@ -239,20 +239,20 @@ static void see_used(strata_measure_t *measure) {
     measure->device_used = strata_max(measure->device_used, strata_max(used, peak));
 }
 
-void strata_measure_look_at_reserved(strata_measure_t *measure) {
+void strata_measure_update_reserved(strata_measure_t *measure) {
     static const strata_device_call_t changing[] = {STRATA_CALL_malloc, STRATA_CALL_free,    STRATA_CALL_malloc_async,
                                                     STRATA_CALL_create, STRATA_CALL_release, STRATA_CALL_free_async};
     uint64_t calls = 0;
     for (size_t i = 0; i < sizeof changing / sizeof *changing; i++) calls += sum_of_calls(measure->machine, changing[i]);
     if (calls == measure->chunk_calls) return;
     measure->chunk_calls = calls;
-    see_used(measure);
+    update_used(measure);
     uint64_t reserved = reserved_now(measure);
-    hold(measure, reserved);
+    set_held(measure, reserved);
     measure->reserved_now = reserved;
     if (reserved <= measure->reserved) return;
     measure->reserved = reserved;
-    measure->allocated_then = measure->allocated;
+    measure->allocated_at_peak = measure->allocated;
 }
 
 /* ---- for a follower ---------------------------------------------------------------------------------------------------- */
@@ -290,8 +290,8 @@ void strata_measure_sample(strata_measure_t *measure, size_t row, const strata_r
     sample.low[STRATA_SERIES_deferred] = tops.deferred;
     for (int i = 0; i < STRATA_SERIES_CURVES; i++) sample.high[i] = sample.low[i];
     /* With several places, the sum of their peaks may never have been reached. */
-    if (tops.places == 1 && tops.reserved > measure->reserved_top) sample.high[STRATA_SERIES_reserved] = tops.reserved;
-    measure->reserved_top = tops.reserved;
+    if (tops.places == 1 && tops.reserved > measure->reserved_in_call) sample.high[STRATA_SERIES_reserved] = tops.reserved;
+    measure->reserved_in_call = tops.reserved;
     follow->row(follow->context, &sample);
 }
 
@@ -323,16 +323,16 @@ static void finish_bytes(strata_measure_t *measure) {
     figures->peak_reserved_bytes = totals.device_places == 1 ? totals.peak_reserved : measure->reserved;
     figures->deferred_peak_bytes = measure->machine->world ? totals.deferred_peak : STRATA_FIGURE_NULL;
     figures->deferred_frees = totals.deferred_frees;
-    figures->ladders = totals.ladders;
+    figures->recoveries = totals.recoveries;
     bool any = measure->reserved > 0;
-    figures->fragmentation = any ? 1 - (double)measure->allocated_then / (double)measure->reserved : (double)NAN;
-    see_used(measure);
+    figures->fragmentation = any ? 1 - (double)measure->allocated_at_peak / (double)measure->reserved : (double)NAN;
+    update_used(measure);
     figures->peak_device_used_bytes = measure->machine->world ? measure->device_used : STRATA_FIGURE_NULL;
 }
 
 static void finish_mean(strata_measure_t *measure) {
     uint64_t mean = measure->held;
-    hold(measure, mean);
+    set_held(measure, mean);
     uint64_t took = measure->held_since - measure->rows_since;
     if (took > 0) mean = (uint64_t)(measure->held_ns / (double)took);
     measure->figures->mean_reserved_bytes = measure->machine->world ? mean : STRATA_FIGURE_NULL;

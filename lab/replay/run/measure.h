@@ -14,10 +14,10 @@ typedef struct strata_measure_mark {
 } strata_measure_mark_t;
 
 /* The counters before the next row, after a row that called a device. */
-typedef struct strata_measure_then {
+typedef struct strata_measure_point {
     size_t row;
     strata_measure_mark_t mark;
-} strata_measure_then_t;
+} strata_measure_point_t;
 
 typedef struct strata_measure {
     const strata_trace_t *trace;
@@ -30,8 +30,8 @@ typedef struct strata_measure {
     uint64_t host_requested_peak[STRATA_PLACE_KINDS];
     uint64_t reserved_now; /* after the last call that may have changed it */
     uint64_t reserved; /* highest sum seen after a call */
-    uint64_t reserved_top; /* highest within a call so far; used for a single place only */
-    uint64_t allocated_then; /* allocated bytes when `reserved` was highest */
+    uint64_t reserved_in_call; /* highest within a call so far; used for a single place only */
+    uint64_t allocated_at_peak; /* allocated bytes when `reserved` was highest */
     uint64_t held, held_since, rows_since; /* bytes reserved now, since when, and when the rows began, by the virtual clock */
     double held_ns; /* bytes times ns until `held_since` */
     uint64_t device_used; /* highest sum of physical memory seen after a call; only on simulated devices */
@@ -48,9 +48,9 @@ typedef struct strata_measure {
     uint64_t calls[STRATA_DEVICE_CALLS]; /* of all devices, at the beginning */
     strata_measure_mark_t began, steady;
     /* moments after rows that called a device, as far as needed; NULL if the number of rows is known in advance */
-    strata_measure_then_t *then;
-    size_t then_count, then_capacity;
-    uint64_t then_made; /* device calls at the last of these moments */
+    strata_measure_point_t *points;
+    size_t point_count, point_capacity;
+    uint64_t point_calls; /* device calls at the last of these moments */
     strata_meter_t meters[STRATA_PLACE_PINNED][STRATA_TRACE_DEVICES]; /* of gpu and managed places on simulated devices */
 } strata_measure_t;
 
@@ -89,18 +89,18 @@ static inline size_t strata_measure_steady_row(size_t rows) { return rows - rows
 void strata_measure_steady(strata_measure_t *measure);
 /* For runs with an unknown number of rows. Call strata_measure_after() after each row. At the end, call
  * strata_measure_steady_from() with the first row of the last third. Fails with E_HOST_MEMORY. */
-strata_status_t strata_measure_remember(strata_measure_t *measure, size_t row);
+strata_status_t strata_measure_add_point(strata_measure_t *measure, size_t row);
 static inline strata_status_t strata_measure_after(strata_measure_t *measure, size_t row) {
-    return strata_measure_calls(measure) == measure->then_made ? STRATA_OK : strata_measure_remember(measure, row);
+    return strata_measure_calls(measure) == measure->point_calls ? STRATA_OK : strata_measure_add_point(measure, row);
 }
 void strata_measure_steady_from(strata_measure_t *measure, size_t steady);
-void strata_measure_look_at_reserved(strata_measure_t *measure);
+void strata_measure_update_reserved(strata_measure_t *measure);
 /* Call after each facade call that may have changed reserved memory. Without a device call, it has not changed. */
 static inline void strata_measure_reserved(strata_measure_t *measure) {
     uint64_t made = strata_measure_calls(measure);
     if (made == measure->made) return;
     measure->made = made;
-    strata_measure_look_at_reserved(measure);
+    strata_measure_update_reserved(measure);
 }
 static inline void strata_measure_live(strata_measure_t *measure, uint64_t requested, uint64_t allocated) {
     strata_figures_t *figures = measure->figures;

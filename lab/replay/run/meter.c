@@ -4,7 +4,7 @@
 
 enum { FIRST_ENTRIES = 1 << 10, MAX_ENTRIES = 1 << 20 };
 
-static void look_for_room(strata_meter_t *meter) {
+static void update_room(strata_meter_t *meter) {
     meter->room = (uint32_t)(strata_growing_usable(&meter->range) / sizeof *meter->heap);
     if (meter->count >= meter->room / 2) strata_growing_mark(&meter->range, false);
 }
@@ -35,7 +35,7 @@ static void pop(strata_meter_t *meter) {
     }
 }
 
-static void pass(strata_meter_t *meter, uint64_t now) {
+static void expire(strata_meter_t *meter, uint64_t now) {
     while (meter->count > 0 && meter->heap[0].ready_at <= now) {
         meter->bytes -= meter->heap[0].bytes;
         pop(meter);
@@ -43,15 +43,15 @@ static void pass(strata_meter_t *meter, uint64_t now) {
 }
 
 uint64_t strata_meter_bytes(strata_meter_t *meter, uint64_t now) {
-    pass(meter, now);
+    expire(meter, now);
     return meter->bytes;
 }
 
 static void add(strata_deferral_t *base, uint64_t now, uint64_t ready_at, uint64_t bytes) {
     strata_meter_t *meter = (strata_meter_t *)base;
     if (ready_at <= now) return;
-    pass(meter, now);
-    if (meter->count >= meter->room / 2 && meter->room < meter->capacity) look_for_room(meter);
+    expire(meter, now);
+    if (meter->count >= meter->room / 2 && meter->room < meter->capacity) update_room(meter);
     /* A full heap drops its earliest entry. Until that entry's time passes, the metric is too low by its bytes. */
     if (meter->count >= strata_min(meter->room, meter->capacity)) {
         meter->bytes -= meter->heap[0].bytes;
@@ -74,7 +74,7 @@ static uint32_t find(const strata_meter_t *meter, uint32_t at, uint64_t ready_at
 /* The entry may be missing, because a full heap drops entries. */
 static void cut(strata_deferral_t *base, uint64_t now, uint64_t ready_at, uint64_t bytes) {
     strata_meter_t *meter = (strata_meter_t *)base;
-    pass(meter, now);
+    expire(meter, now);
     uint32_t at = find(meter, 0, ready_at, bytes);
     if (at == meter->count) return;
     meter->heap[at].bytes -= bytes;
@@ -88,7 +88,7 @@ strata_status_t strata_meter_init(strata_meter_t *meter) {
     if (status != STRATA_OK) return status;
     meter->heap = meter->range.memory;
     meter->capacity = (uint32_t)(strata_growing_max(&meter->range) / one);
-    look_for_room(meter);
+    update_room(meter);
     return STRATA_OK;
 }
 

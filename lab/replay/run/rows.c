@@ -22,7 +22,7 @@ static bool of_device(const strata_trace_event_t *event) {
     return event->place == STRATA_PLACE_GPU || event->place == STRATA_PLACE_MANAGED;
 }
 
-static void failed(strata_running_t *run, const strata_trace_event_t *event, strata_status_t status) {
+static void note_failed(strata_running_t *run, const strata_trace_event_t *event, strata_status_t status) {
     run->result->figures.failed_operations++;
     const strata_run_follow_t *follow = run->options->follow;
     if (status == STRATA_E_NO_MEMORY) {
@@ -42,7 +42,7 @@ static void failed(strata_running_t *run, const strata_trace_event_t *event, str
  * NULL, which means no stream in a request, so its borrow is recorded here. */
 static void borrow_by_legacy(strata_running_t *run, const strata_trace_event_t *event) {
     strata_status_t status = strata_record_stream(run->facade, run->served[event->id].ref, NULL);
-    if (status != STRATA_OK) failed(run, event, status);
+    if (status != STRATA_OK) note_failed(run, event, status);
     strata_watch_borrow(&run->watch, event);
 }
 
@@ -64,13 +64,13 @@ static void run_alloc(strata_running_t *run, const strata_trace_event_t *event) 
     } else {
         TIMED(run, status, strata_allocate(run->facade, place, stream, (size_t)event->value, &block));
     }
-    strata_timeline_see_waits(&run->timeline, device);
+    strata_timeline_check_waits(&run->timeline, device);
     strata_status_t compared = strata_steps_alloc(&run->steps, event, status == STRATA_OK ? (uint64_t)(uintptr_t)block.ptr : 0);
     if (status != STRATA_OK) {
-        failed(run, event, status);
+        note_failed(run, event, status);
         return;
     }
-    if (compared != STRATA_OK) failed(run, event, compared);
+    if (compared != STRATA_OK) note_failed(run, event, compared);
     run->served[event->id] = (strata_served_t){.ref = block.ref,
                                                .address = (uint64_t)(uintptr_t)block.ptr,
                                                .requested = event->value,
@@ -84,23 +84,23 @@ static void run_alloc(strata_running_t *run, const strata_trace_event_t *event) 
     else strata_measure_host_live(&run->measure, (strata_place_kind_t)event->place, event->value);
 }
 
-static void use_a_last_time(strata_running_t *run, uint32_t lifetime, uint32_t stream) {
+static void note_last_use(strata_running_t *run, uint32_t lifetime, uint32_t stream) {
     strata_timeline_use(&run->timeline, stream);
     strata_watch_last_use(&run->watch, lifetime, stream);
 }
 
 /* Marks a block as used until now by its owner and its borrowers, before its free. */
-static void use_until_now(strata_running_t *run, const strata_served_t *served, uint32_t lifetime) {
-    use_a_last_time(run, lifetime, served->stream);
+static void note_last_uses(strata_running_t *run, const strata_served_t *served, uint32_t lifetime) {
+    note_last_use(run, lifetime, served->stream);
     for (uint32_t at = run->borrows.first[lifetime]; at != STRATA_BORROWS_END; at = run->borrows.all[at].next)
-        use_a_last_time(run, lifetime, run->borrows.all[at].stream);
+        note_last_use(run, lifetime, run->borrows.all[at].stream);
 }
 
-static void use_no_more(strata_running_t *run, const strata_served_t *served, uint32_t lifetime, bool waited) {
+static void drop_uses(strata_running_t *run, const strata_served_t *served, uint32_t lifetime, bool waited) {
     uint32_t stream;
     strata_timeline_drop(&run->timeline, served->stream);
     if (run->borrows.first[lifetime] == STRATA_BORROWS_END) return;
-    while (strata_borrows_take(&run->borrows, lifetime, &stream)) {
+    while (strata_borrows_pop(&run->borrows, lifetime, &stream)) {
         if (waited) strata_timeline_drained(&run->timeline, stream);
         strata_timeline_drop(&run->timeline, stream);
     }
@@ -110,19 +110,19 @@ static void run_free(strata_running_t *run, const strata_trace_event_t *event) {
     strata_served_t *served = &run->served[event->id];
     uint32_t device = run->timeline.streams[served->stream].device;
     strata_status_t status;
-    use_until_now(run, served, event->id);
+    note_last_uses(run, served, event->id);
     bool on_another = event->stream != served->stream;
-    if (on_another) use_a_last_time(run, event->id, event->stream);
+    if (on_another) note_last_use(run, event->id, event->stream);
     strata_watch_free(&run->watch, event, on_another);
     if (!on_another) {
         TIMED(run, status, strata_free(run->facade, served->ref));
     } else {
         TIMED(run, status, strata_free_on(run->facade, served->ref, handle_of(run, event->stream)));
     }
-    bool waited = strata_timeline_see_waits(&run->timeline, device);
-    use_no_more(run, served, event->id, waited);
+    bool waited = strata_timeline_check_waits(&run->timeline, device);
+    drop_uses(run, served, event->id, waited);
     if (status != STRATA_OK) {
-        failed(run, event, status);
+        note_failed(run, event, status);
         return;
     }
     run->result->figures.live_at_end--;
@@ -137,7 +137,7 @@ static void run_borrow(strata_running_t *run, const strata_trace_event_t *event)
     strata_timeline_use(&run->timeline, event->stream);
     TIMED(run, status, strata_facade_record_stream(run->facade, run->served[event->id].ref, handle_of(run, event->stream), &waits));
     if (status != STRATA_OK) {
-        failed(run, event, status);
+        note_failed(run, event, status);
         return;
     }
     if (waits) run->result->figures.borrows_waited++;
@@ -145,7 +145,7 @@ static void run_borrow(strata_running_t *run, const strata_trace_event_t *event)
     bool added = false;
     if (!run->trace->has_work && event->stream != run->served[event->id].stream)
         status = strata_borrows_add(&run->borrows, event->id, event->stream, &added);
-    if (status == STRATA_E_HOST_MEMORY) failed(run, event, status);
+    if (status == STRATA_E_HOST_MEMORY) note_failed(run, event, status);
     if (added) strata_timeline_hold(&run->timeline, event->stream);
 }
 
@@ -154,7 +154,7 @@ static void run_unborrow(strata_running_t *run, const strata_trace_event_t *even
     bool first = !of_device(event) && event->stream == run->served[event->id].stream;
     if (first && !run->trace->has_work) return; /* the stream uses the block until the free */
     TIMED(run, status, strata_erase_stream(run->facade, run->served[event->id].ref, handle_of(run, event->stream)));
-    if (status != STRATA_OK && status != STRATA_E_UNSUPPORTED) failed(run, event, status);
+    if (status != STRATA_OK && status != STRATA_E_UNSUPPORTED) note_failed(run, event, status);
     strata_watch_unborrow(&run->watch, event);
     if (strata_borrows_remove(&run->borrows, event->id, event->stream)) strata_timeline_drop(&run->timeline, event->stream);
 }
@@ -163,15 +163,15 @@ static void run_release(strata_running_t *run, const strata_trace_event_t *event
     strata_place_t place = strata_measure_place(&run->machine, (strata_place_kind_t)event->place, event->other);
     strata_status_t status;
     TIMED(run, status, strata_release(run->facade, place, NULL));
-    strata_timeline_see_waits(&run->timeline, event->other);
-    if (status != STRATA_OK) failed(run, event, status);
+    strata_timeline_check_waits(&run->timeline, event->other);
+    if (status != STRATA_OK) note_failed(run, event, status);
 }
 
 /* Passes a mark on. A strategy may ignore it. */
 static void run_step(strata_running_t *run, const strata_trace_event_t *event) {
     strata_status_t status;
     TIMED(run, status, strata_step(run->facade));
-    if (status != STRATA_OK && status != STRATA_E_UNSUPPORTED) failed(run, event, status);
+    if (status != STRATA_OK && status != STRATA_E_UNSUPPORTED) note_failed(run, event, status);
     strata_steps_step(&run->steps);
 }
 
@@ -209,20 +209,20 @@ static size_t run_work(strata_running_t *run, size_t row) {
     strata_watch_kernel(&run->watch, count);
     if (status == STRATA_OK)
         status = strata_timeline_work(&run->timeline, first->stream, goes_on ? 0 : first->value * 1000, run->accesses, count);
-    if (status != STRATA_OK) failed(run, first, status);
+    if (status != STRATA_OK) note_failed(run, first, status);
     return rows;
 }
 
 static void run_wait(strata_running_t *run, const strata_trace_event_t *event) {
     strata_status_t status = strata_timeline_wait(&run->timeline, event->stream, event->other);
-    if (status != STRATA_OK) failed(run, event, status);
+    if (status != STRATA_OK) note_failed(run, event, status);
 }
 
 static void run_sync(strata_running_t *run, const strata_trace_event_t *event) {
     bool all = event->stream == STRATA_TRACE_NO_STREAM;
     strata_status_t status = all ? strata_timeline_sync_device(&run->timeline, event->other)
                                  : strata_timeline_sync(&run->timeline, event->stream);
-    if (status != STRATA_OK) failed(run, event, status);
+    if (status != STRATA_OK) note_failed(run, event, status);
 }
 
 /* ---- rows -------------------------------------------------------------------------------------------------------------- */

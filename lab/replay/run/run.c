@@ -9,10 +9,10 @@
 #include "lab/replay/timeline/names.h"
 #include "platform/host/host_memory.h"
 
-enum { PROGRESS_ROWS = 8192, HAZARDS_TOLD = 3 };
+enum { PROGRESS_ROWS = 8192, HAZARDS_SHOWN = 3 };
 
 /* Updates the peak if more is reserved than ever before. */
-static void see_peak(strata_running_t *run, size_t rows, uint64_t *most) {
+static void update_peak(strata_running_t *run, size_t rows, uint64_t *most) {
     if (run->measure.reserved <= *most) return;
     *most = run->measure.reserved;
     run->result->peak_row = rows;
@@ -23,7 +23,7 @@ static strata_run_moment_t moment_of(const strata_running_t *run, size_t rows) {
         .trace = run->trace, .timeline = &run->timeline, .facade = run->facade, .rows = rows, .result = run->result, .run = run};
 }
 
-static void tell_follower(strata_running_t *run, size_t row, uint64_t *chunk_calls) {
+static void call_follower(strata_running_t *run, size_t row, uint64_t *chunk_calls) {
     const strata_run_follow_t *follow = run->options->follow;
     strata_measure_sample(&run->measure, row, follow);
     if (!follow->moment) return;
@@ -33,16 +33,16 @@ static void tell_follower(strata_running_t *run, size_t row, uint64_t *chunk_cal
 }
 
 /* Returns true if progress was due. */
-static bool tell_progress(const strata_running_t *run, size_t row, size_t *told) {
-    if (row - *told < PROGRESS_ROWS) return false;
+static bool report_progress(const strata_running_t *run, size_t row, size_t *reported_row) {
+    if (row - *reported_row < PROGRESS_ROWS) return false;
     if (run->options->progress) run->options->progress(run->options->progress_context, row);
-    *told = row;
+    *reported_row = row;
     return true;
 }
 
 static size_t run_rows(strata_running_t *run) {
     size_t all = run->trace->count, count = run->options->rows ? strata_min(run->options->rows, all) : all;
-    size_t steady = strata_measure_steady_row(count), told = 0, row = 0;
+    size_t steady = strata_measure_steady_row(count), reported_row = 0, row = 0;
     uint64_t most = 0, chunk_calls = 0;
     bool marked = false;
     strata_measure_rows(&run->measure, all);
@@ -52,17 +52,17 @@ static size_t run_rows(strata_running_t *run) {
             marked = true;
         }
         row += strata_run_row(run, row);
-        see_peak(run, row, &most);
-        if (run->options->follow) tell_follower(run, row, &chunk_calls);
-        (void)tell_progress(run, row, &told);
+        update_peak(run, row, &most);
+        if (run->options->follow) call_follower(run, row, &chunk_calls);
+        (void)report_progress(run, row, &reported_row);
     }
     if (!marked) strata_measure_steady(&run->measure);
     return row;
 }
 
-static void look(const strata_running_t *run, size_t rows) {
+static void inspect(const strata_running_t *run, size_t rows) {
     strata_run_moment_t moment = moment_of(run, rows);
-    if (run->options->look && rows > 0) run->options->look(run->options->look_context, &moment);
+    if (run->options->inspect && rows > 0) run->options->inspect(run->options->inspect_context, &moment);
 }
 
 strata_run_block_t strata_run_block(const strata_run_moment_t *moment, uint32_t lifetime) {
@@ -97,10 +97,10 @@ static void describe(const strata_running_t *run, strata_figures_t *figures) {
 }
 
 /* Gives back idle memory while the program does nothing. Returns when to look next. */
-static uint64_t look_for_idleness(void *context) {
+static uint64_t check_idle(void *context) {
     strata_running_t *run = context;
     uint64_t due = strata_facade_check_idle(run->facade);
-    for (uint32_t i = 0; i < run->machine.count; i++) strata_timeline_see_waits(&run->timeline, i);
+    for (uint32_t i = 0; i < run->machine.count; i++) strata_timeline_check_waits(&run->timeline, i);
     strata_measure_reserved(&run->measure);
     return due;
 }
@@ -116,13 +116,13 @@ static strata_status_t open_facade(strata_running_t *run, const strata_strategy_
     if (status == STRATA_OK) status = strata_names_default_streams(&run->timeline, &run->machine, run->facade);
     if (status == STRATA_OK) status = strata_facade_ready(run->facade);
     if (status == STRATA_OK && strata_facade_of(run->facade)->idle_after != STRATA_NEVER) {
-        run->timeline.passes = look_for_idleness;
-        run->timeline.passes_context = run;
+        run->timeline.on_advance = check_idle;
+        run->timeline.advance_context = run;
     }
     return status == STRATA_OK ? strata_names_of_pools(strategy, run->trace, run->facade, &run->pools) : status;
 }
 
-static void measure_from_now(strata_running_t *run) {
+static void restart_measure(strata_running_t *run) {
     strata_measure_begin(&run->measure);
     if (run->options->follow) strata_measure_follow(&run->measure, &run->result->ledger);
 }
@@ -132,11 +132,11 @@ static void measure_from_now(strata_running_t *run) {
 static strata_status_t begin(strata_running_t *run, const strata_strategy_t *strategy) {
     run->measure = (strata_measure_t){
         .trace = run->trace, .machine = &run->machine, .timeline = &run->timeline, .figures = &run->result->figures};
-    measure_from_now(run);
+    restart_measure(run);
     strata_status_t status = open_facade(run, strategy);
     if (strata_measure_made_calls(&run->measure)) return status;
     strata_timeline_start(&run->timeline);
-    measure_from_now(run);
+    restart_measure(run);
     return status;
 }
 
@@ -171,7 +171,7 @@ static strata_status_t finish_watch(strata_running_t *run) {
     char *to = run->result->first_hazards;
     size_t room = sizeof run->result->first_hazards;
     const char *report;
-    for (size_t i = 0; i < HAZARDS_TOLD && (report = strata_checker_report(checker, i)) != NULL; i++) {
+    for (size_t i = 0; i < HAZARDS_SHOWN && (report = strata_checker_report(checker, i)) != NULL; i++) {
         int written = snprintf(to, room, "%s", report);
         if (written < 0 || (size_t)written >= room) break;
         to += written;
@@ -182,7 +182,7 @@ static strata_status_t finish_watch(strata_running_t *run) {
 }
 
 /* After the end of the trace, frees everything that it left live, so that only lost memory remains. */
-static void empty(strata_running_t *run) {
+static void free_all(strata_running_t *run) {
     for (uint32_t i = 0; i < run->trace->lifetimes; i++)
         if (run->served[i].ref) (void)strata_free(run->facade, run->served[i].ref);
     strata_run_ended_empty(&run->result->ended, run->facade);
@@ -190,7 +190,7 @@ static void empty(strata_running_t *run) {
 
 static void clean_up(strata_running_t *run) {
     strata_watch_end(&run->watch);
-    if (run->facade && run->options->check) empty(run);
+    if (run->facade && run->options->check) free_all(run);
     if (run->facade) strata_run_ended_close(&run->result->ended, run->facade);
     strata_measure_end(&run->measure);
     if (run->timeline.streams) strata_timeline_end(&run->timeline);
@@ -220,7 +220,7 @@ strata_status_t strata_run(const strata_trace_t *trace, const strata_strategy_t 
     strata_running_t run = {.trace = trace, .options = options, .result = result};
     strata_status_t status = prepare(&run, strategy);
     if (status == STRATA_OK) {
-        look(&run, run_rows(&run));
+        inspect(&run, run_rows(&run));
         status = finish(&run);
     }
     clean_up(&run);
@@ -231,12 +231,12 @@ strata_status_t strata_run(const strata_trace_t *trace, const strata_strategy_t 
 
 typedef struct fed {
     size_t row; /* the next row */
-    size_t told; /* rows done when progress was last reported and the feed was last checked */
+    size_t reported_row; /* rows done when progress was last reported and the feed was last checked */
     uint64_t most; /* reserved so far */
 } fed_t;
 
 /* Returns true if two views agree in everything that a run relies on from its beginning. */
-static bool says_the_same(const strata_trace_t *a, const strata_trace_t *b) {
+static bool has_same_shape(const strata_trace_t *a, const strata_trace_t *b) {
     return a->stream_count == b->stream_count && a->pool_count == b->pool_count && a->devices == b->devices &&
            a->places == b->places && a->has_work == b->has_work && a->has_steps == b->has_steps;
 }
@@ -266,15 +266,15 @@ static strata_status_t run_until(strata_running_t *run, strata_trace_feed_t *fee
     while (at->row < rows && status == STRATA_OK) {
         size_t begun = at->row;
         at->row += strata_run_row(run, begun);
-        see_peak(run, at->row, &at->most);
+        update_peak(run, at->row, &at->most);
         status = strata_measure_after(&run->measure, begun);
-        if (tell_progress(run, at->row, &at->told) && status == STRATA_OK) status = strata_trace_feed_state(feed);
+        if (report_progress(run, at->row, &at->reported_row) && status == STRATA_OK) status = strata_trace_feed_state(feed);
     }
     return status;
 }
 
-static strata_status_t run_as_it_comes(strata_running_t *run, strata_trace_feed_t *feed, strata_trace_t *view, bool end,
-                                       bool *outgrown) {
+static strata_status_t run_available(strata_running_t *run, strata_trace_feed_t *feed, strata_trace_t *view, bool end,
+                                     bool *outgrown) {
     fed_t at = {.row = 0};
     strata_measure_rows(&run->measure, strata_trace_feed_expected(feed));
     for (;;) {
@@ -283,7 +283,7 @@ static strata_status_t run_as_it_comes(strata_running_t *run, strata_trace_feed_
         /* The cleanup needs the view that the run was prepared for, so `view` changes only if the next one still fits. */
         strata_trace_t next = *view;
         status = strata_trace_feed_wait(feed, &next, &end);
-        *outgrown = status == STRATA_OK && !says_the_same(view, &next);
+        *outgrown = status == STRATA_OK && !has_same_shape(view, &next);
         if (status != STRATA_OK || *outgrown) return status;
         *view = next;
         status = make_room(run, view->lifetimes);
@@ -317,7 +317,7 @@ strata_status_t strata_run_feed(strata_trace_feed_t *feed, const strata_strategy
     *outgrown = options->at_once > 1 && options->at_once > STRATA_RUN_STACKS / strata_run_stacks(&view);
     if (status != STRATA_OK || *outgrown) return status;
     if (status == STRATA_OK) status = prepare(&run, strategy);
-    if (status == STRATA_OK) status = run_as_it_comes(&run, feed, &view, end, outgrown);
+    if (status == STRATA_OK) status = run_available(&run, feed, &view, end, outgrown);
     if (status == STRATA_OK && !*outgrown) {
         strata_measure_steady_from(&run.measure, strata_measure_steady_row(view.count));
         status = finish(&run);

@@ -37,7 +37,7 @@ typedef struct strata_run_block {
     bool live;
 } strata_run_block_t;
 strata_run_block_t strata_run_block(const strata_run_moment_t *moment, uint32_t lifetime);
-typedef void (*strata_run_look_fn)(void *context, const strata_run_moment_t *moment);
+typedef void (*strata_run_inspect_fn)(void *context, const strata_run_moment_t *moment);
 
 /* Callbacks that follow a run from row to row. */
 typedef struct strata_run_follow {
@@ -55,8 +55,8 @@ typedef struct strata_run_options {
     strata_target_t target;
     strata_timeline_options_t timeline;
     size_t rows; /* rows to carry out, or 0 for all; rows of one kernel are not separated */
-    strata_run_look_fn look; /* called after the last of them; may be NULL */
-    void *look_context;
+    strata_run_inspect_fn inspect; /* called after the last of them; may be NULL */
+    void *inspect_context;
     const strata_run_follow_t *follow; /* may be NULL */
     bool check; /* use the happens-before checker; only on simulated devices */
     strata_run_progress_fn progress; /* may be NULL */

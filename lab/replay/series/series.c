@@ -86,7 +86,7 @@ static strata_series_column_t *column_for(strata_series_t *series, const strata_
 /* ---- samples around the peaks ---- */
 
 /* Keeps the samples from `reach` before the peak on, as far as there are any. The ring still has all of them. */
-static void keep_around(strata_series_t *series, strata_series_peak_t *peak) {
+static void copy_around(strata_series_t *series, strata_series_peak_t *peak) {
     uint64_t first = peak->ordinal > series->reach ? peak->ordinal - series->reach : 0;
     peak->count = 0;
     for (uint64_t at = first; at < series->samples; at++) peak->around[peak->count++] = series->recent[at % ring_size(series)];
@@ -94,7 +94,7 @@ static void keep_around(strata_series_t *series, strata_series_peak_t *peak) {
 
 /* A higher sample invalidates the samples kept around a peak. They are copied only after `reach` samples
  * without a higher one, so each sample is copied a few times at most. */
-static void see_peaks(strata_series_t *series, const strata_series_sample_t *sample) {
+static void update_peaks(strata_series_t *series, const strata_series_sample_t *sample) {
     for (int i = 0; i < STRATA_SERIES_CURVES; i++) {
         strata_series_peak_t *peak = &series->peaks[i];
         if (sample->high[i] > peak->value) {
@@ -104,7 +104,7 @@ static void see_peaks(strata_series_t *series, const strata_series_sample_t *sam
                                            .ordinal = sample->ordinal,
                                            .around = peak->around};
         } else if (peak->value && sample->ordinal - peak->ordinal == series->reach) {
-            keep_around(series, peak);
+            copy_around(series, peak);
         }
     }
 }
@@ -118,12 +118,12 @@ void strata_series_add(strata_series_t *series, const strata_series_sample_t *sa
     column->end_ns = kept->time_ns;
     column->cost_ns = kept->cost_ns;
     memcpy(column->last, kept->low, sizeof column->last);
-    see_peaks(series, kept);
+    update_peaks(series, kept);
 }
 
 void strata_series_finish(strata_series_t *series) {
     for (int i = 0; i < STRATA_SERIES_CURVES; i++) {
         strata_series_peak_t *peak = &series->peaks[i];
-        if (peak->value && peak->count == 0) keep_around(series, peak);
+        if (peak->value && peak->count == 0) copy_around(series, peak);
     }
 }

@@ -20,7 +20,7 @@ typedef struct strata_stats {
     strata_status_t status; /* of the output: E_HOST_MEMORY, E_IO */
 } strata_stats_t;
 
-/* A strata_run_look_fn. The context is a strata_stats_t. */
+/* A strata_run_inspect_fn. The context is a strata_stats_t. */
 void strata_stats_write(void *stats, const strata_run_moment_t *moment);
 /* A callback of strata_run_follow_t that keeps the first report for the table. The context is a
  * strata_stats_t. The caller owns its `refused` and frees it with strata_host_delete(). */

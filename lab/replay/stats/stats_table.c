@@ -37,7 +37,7 @@ static void begin_row(const table_t *table, const char *name, strata_cell_t all)
     strata_output_print(table->out, "  %-*s  %*s", NAME_WIDTH, name, table->width, all.text);
 }
 
-static void say_cell(const table_t *table, strata_cell_t cell) {
+static void print_cell(const table_t *table, strata_cell_t cell) {
     strata_output_print(table->out, "  %*s", table->width, cell.text);
 }
 
@@ -75,32 +75,32 @@ static strata_status_t find_streams(table_t *table) {
 
 /* ---- rows ---- */
 
-static void say_heading(const table_t *table) {
+static void print_heading(const table_t *table) {
     char name[STRATA_STATS_NAME], place[STRATA_STATS_NAME];
     strata_place_t at = table->domain->place;
     strata_place_text(at, place);
     strata_output_print(table->out, "\n%-*s  %*s", NAME_WIDTH + 2, place, table->width, "all");
     for (uint32_t i = 0; i < table->count; i++) {
         strata_stats_stream_name(table->moment, at, table->stacks[i]->stream, name);
-        say_cell(table, strata_cell("%s", name));
+        print_cell(table, strata_cell("%s", name));
     }
     end_row(table);
 }
 
 /* Failed requests are counted for the place, not for streams. */
-static bool of_the_place(const char *name) { return strcmp(name, "ladders") == 0 || strcmp(name, "out_of_memory") == 0; }
+static bool is_of_place(const char *name) { return strcmp(name, "recoveries") == 0 || strcmp(name, "out_of_memory") == 0; }
 
-static void say_statistics(const table_t *table) {
+static void print_statistics(const table_t *table) {
     strata_statistics_t all, of[STREAMS_ACROSS];
     strata_facade_place_figures(table->domain, &all);
     for (uint32_t i = 0; i < table->count; i++) strata_facade_stack_figures(table->stacks[i], &of[i]);
-#define SAY_ROW(name, unit, kind, meaning)                                                                                         \
+#define PRINT_ROW(name, unit, kind, meaning)                                                                                       \
     begin_row(table, #name, cell_of(all.name, unit));                                                                              \
     for (uint32_t i = 0; i < table->count; i++)                                                                                    \
-        say_cell(table, of_the_place(#name) ? strata_cell("-") : cell_of(of[i].name, unit));                                       \
+        print_cell(table, is_of_place(#name) ? strata_cell("-") : cell_of(of[i].name, unit));                                      \
     end_row(table);
-    STRATA_STATISTICS_MAP(SAY_ROW)
-#undef SAY_ROW
+    STRATA_STATISTICS_MAP(PRINT_ROW)
+#undef PRINT_ROW
 }
 
 /* Returns a layer's name. Its number follows if another layer has the same name. The pattern of its streams
@@ -123,7 +123,7 @@ static uint64_t own_value(strata_layer_t *layer, uint32_t row) {
 }
 
 /* A layer that all streams share has no metrics of one stream. Neither has a layer of other streams' stacks. */
-static void say_layer(const table_t *table, strata_group_t *group, uint32_t number) {
+static void print_layer(const table_t *table, strata_group_t *group, uint32_t number) {
     strata_own_figure_t sums[STRATA_OWN_FIGURES];
     uint32_t count = strata_group_own_figures(group, number, sums);
     for (uint32_t row = 0; row < count; row++) {
@@ -133,7 +133,7 @@ static void say_layer(const table_t *table, strata_group_t *group, uint32_t numb
         for (uint32_t i = 0; i < table->count; i++) {
             strata_layer_t *layer = table->stacks[i]->group == group ? table->stacks[i]->layers[number] : NULL;
             bool own = layer && layer->stack == table->stacks[i];
-            say_cell(table, own ? cell_of(own_value(layer, row), sums[row].unit) : strata_cell("-"));
+            print_cell(table, own ? cell_of(own_value(layer, row), sums[row].unit) : strata_cell("-"));
         }
         end_row(table);
     }
@@ -149,7 +149,7 @@ static void name_stream(strata_stream_t stream, const void *context, char *name,
 }
 
 /* Prints strata_chunks_text() indented, with the trace's stream numbers. */
-static strata_status_t say_blocks(const table_t *table) {
+static strata_status_t print_blocks(const table_t *table) {
     size_t needed = 0;
     strata_place_t place = table->domain->place;
     strata_status_t status = strata_chunks_text_named(table->moment->facade, place, name_stream, table, NULL, 0, &needed);
@@ -170,24 +170,24 @@ static strata_status_t say_blocks(const table_t *table) {
 /* ---- places ---- */
 
 /* Prints as many tables as the streams need. */
-static void say_tables(const table_t *whole) {
+static void print_tables(const table_t *whole) {
     uint32_t first = 0;
     do {
         table_t table = *whole;
         table.stacks += first;
         table.count = (uint32_t)strata_min(whole->count - first, whole->across);
         first += table.count;
-        say_heading(&table);
-        say_statistics(&table);
+        print_heading(&table);
+        print_statistics(&table);
         for (strata_group_t *group = NULL; (group = strata_domain_next_group(table.domain, group)) != NULL;)
-            for (uint32_t number = 1; number <= group->plan->count; number++) say_layer(&table, group, number);
+            for (uint32_t number = 1; number <= group->plan->count; number++) print_layer(&table, group, number);
     } while (first < whole->count);
 }
 
-static strata_status_t say_place(table_t *table, bool blocks) {
+static strata_status_t print_place(table_t *table, bool blocks) {
     strata_status_t status = find_streams(table);
-    if (status == STRATA_OK) say_tables(table);
-    if (status == STRATA_OK && blocks) status = say_blocks(table);
+    if (status == STRATA_OK) print_tables(table);
+    if (status == STRATA_OK && blocks) status = print_blocks(table);
     strata_host_delete(table->stacks);
     return status;
 }
@@ -199,7 +199,7 @@ static bool place_was_used(strata_domain_t *domain) {
 }
 
 /* Uses two lines if one would be too long. */
-static void say_title(strata_output_t *out, const strata_run_moment_t *moment, size_t width) {
+static void print_title(strata_output_t *out, const strata_run_moment_t *moment, size_t width) {
     char where[512], what[512];
     const strata_figures_t *figures = &moment->result->figures;
     snprintf(where, sizeof where, "%.380s after row %zu of %zu (line %u):", strata_run_trace_name(moment->trace), moment->rows,
@@ -210,7 +210,7 @@ static void say_title(strata_output_t *out, const strata_run_moment_t *moment, s
 }
 
 /* Sets the columns of a table. At least one stream is shown beside the sum. */
-static void divide(table_t *table, size_t width) {
+static void set_columns(table_t *table, size_t width) {
     size_t whole = NAME_WIDTH + 2 + (size_t)(WIDTH + 2) * (STREAMS_ACROSS + 1);
     table->width = width == 0 || width >= whole ? WIDTH : NARROW;
     table->across = STREAMS_ACROSS;
@@ -219,7 +219,7 @@ static void divide(table_t *table, size_t width) {
     table->across = strata_min(STREAMS_ACROSS, strata_max(room, 2) - 1);
 }
 
-static void say_failures(const strata_stats_t *stats, uint64_t count) {
+static void print_failures(const strata_stats_t *stats, uint64_t count) {
     if (count)
         strata_output_print(stats->out, "%" PRIu64 " request%s failed for lack of memory so far\n", count,
                             count == 1 ? " has" : "s have");
@@ -227,15 +227,15 @@ static void say_failures(const strata_stats_t *stats, uint64_t count) {
 }
 
 strata_status_t strata_stats_table(const strata_stats_t *stats, const strata_run_moment_t *moment) {
-    say_title(stats->out, moment, stats->width);
-    say_failures(stats, moment->result->figures.oom_count);
+    print_title(stats->out, moment, stats->width);
+    print_failures(stats, moment->result->figures.oom_count);
     uint32_t index = 0;
     strata_domain_t *domain;
     strata_status_t status = STRATA_OK;
     while (status == STRATA_OK && (domain = strata_facade_next_domain(strata_facade_of(moment->facade), &index)) != NULL) {
         table_t table = {.out = stats->out, .moment = moment, .domain = domain};
-        divide(&table, stats->width);
-        if (place_was_used(domain)) status = say_place(&table, stats->blocks);
+        set_columns(&table, stats->width);
+        if (place_was_used(domain)) status = print_place(&table, stats->blocks);
     }
     return status;
 }

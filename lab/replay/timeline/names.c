@@ -14,19 +14,19 @@ static name_t name_of(uint64_t number) {
     return name;
 }
 
-typedef strata_status_t (*tell_fn)(strata_t facade, strata_place_t place, strata_stream_t stream, const char *name);
+typedef strata_status_t (*name_fn)(strata_t facade, strata_place_t place, strata_stream_t stream, const char *name);
 
-/* Calls `tell` for the places where memory has an owner stream. */
-static strata_status_t tell_stream(const strata_timeline_t *timeline, const strata_machine_t *machine, uint32_t stream,
-                                   strata_t facade, tell_fn tell) {
+/* Calls `name_stream` for the places where memory has an owner stream. */
+static strata_status_t name_in_places(const strata_timeline_t *timeline, const strata_machine_t *machine, uint32_t stream,
+                                      strata_t facade, name_fn name_stream) {
     const strata_timeline_stream_t *at = &timeline->streams[stream];
     const strata_device_t *device = machine->devices[at->device];
     name_t number = name_of(timeline->trace->streams[stream].number);
     const char *name = timeline->trace->streams[stream].name ? timeline->trace->streams[stream].name : number.text;
     if (!at->handle) return STRATA_OK; /* the legacy default stream */
-    strata_status_t status = tell(facade, strata_gpu(device->ordinal), at->handle, name);
+    strata_status_t status = name_stream(facade, strata_gpu(device->ordinal), at->handle, name);
     if (status == STRATA_OK && device->capabilities.managed)
-        status = tell(facade, strata_managed(device->ordinal), at->handle, name);
+        status = name_stream(facade, strata_managed(device->ordinal), at->handle, name);
     return status;
 }
 
@@ -49,7 +49,7 @@ strata_status_t strata_names_of_streams(const strata_strategy_t *strategy, const
     strata_status_t status = STRATA_OK;
     if (strategy->named[STRATA_NAMED_STREAM].count == 0) return status;
     for (uint32_t i = 0; i < timeline->trace->stream_count && status == STRATA_OK; i++)
-        status = tell_stream(timeline, machine, i, facade, strata_stream_name);
+        status = name_in_places(timeline, machine, i, facade, strata_stream_name);
     return status;
 }
 
@@ -61,7 +61,7 @@ static strata_status_t set_default(strata_t facade, strata_place_t place, strata
 strata_status_t strata_names_default_streams(const strata_timeline_t *timeline, const strata_machine_t *machine, strata_t facade) {
     strata_status_t status = STRATA_OK;
     for (uint32_t i = 0; i < timeline->trace->stream_count && status == STRATA_OK; i++)
-        if (timeline->trace->streams[i].number == 0) status = tell_stream(timeline, machine, i, facade, set_default);
+        if (timeline->trace->streams[i].number == 0) status = name_in_places(timeline, machine, i, facade, set_default);
     return status;
 }
 

@@ -70,30 +70,30 @@ void strata_timeline_end(strata_timeline_t *timeline) {
 /* ---- the host ---------------------------------------------------------------------------------------------------------- */
 
 /* Lets real time pass. The thread sleeps as long as sleeping is exact enough and spins for the rest. */
-static void pass_time(const strata_timeline_t *timeline, uint64_t way) {
+static void wait_real_time(const strata_timeline_t *timeline, uint64_t delta_ns) {
     enum { AWAKE_NS = 200000 };
     strata_clock_t *clock = device_of(timeline, 0)->clock;
-    uint64_t until = strata_real_now() + way;
-    if (way > 2 * AWAKE_NS) clock->sleep_until(clock, until - AWAKE_NS);
+    uint64_t until = strata_real_now() + delta_ns;
+    if (delta_ns > 2 * AWAKE_NS) clock->sleep_until(clock, until - AWAKE_NS);
     while (strata_real_now() < until) {}
 }
 
 static void advance(strata_timeline_t *timeline, uint64_t until) {
     uint64_t due;
-    while ((due = timeline->passes(timeline->passes_context)) <= until) strata_sim_advance_to(timeline->machine->world, due);
+    while ((due = timeline->on_advance(timeline->advance_context)) <= until) strata_sim_advance_to(timeline->machine->world, due);
     strata_sim_advance_to(timeline->machine->world, until);
 }
 
-void strata_timeline_pass(strata_timeline_t *timeline, uint64_t way) {
-    if (way == 0) return;
+void strata_timeline_advance(strata_timeline_t *timeline, uint64_t delta_ns) {
+    if (delta_ns == 0) return;
     if (!timeline->machine->world) {
-        if (timeline->trace->has_work && device_of(timeline, 0)->capabilities.work) pass_time(timeline, way);
+        if (timeline->trace->has_work && device_of(timeline, 0)->capabilities.work) wait_real_time(timeline, delta_ns);
         return;
     }
-    uint64_t paid = strata_min(way, timeline->credit);
+    uint64_t paid = strata_min(delta_ns, timeline->credit);
     timeline->credit -= paid;
-    if (timeline->passes) advance(timeline, now_of(timeline) + way - paid);
-    else strata_sim_advance_by(timeline->machine->world, way - paid);
+    if (timeline->on_advance) advance(timeline, now_of(timeline) + delta_ns - paid);
+    else strata_sim_advance_by(timeline->machine->world, delta_ns - paid);
 }
 
 /* ---- the GPU, if the trace has no work --------------------------------------------------------------------------------- */
@@ -126,7 +126,7 @@ static uint64_t count(strata_device_t *device, strata_device_call_t call) {
     return atomic_load_explicit(&device->calls[call], memory_order_relaxed);
 }
 
-bool strata_timeline_look_for_waits(strata_timeline_t *timeline, uint32_t device) {
+bool strata_timeline_update_waits(strata_timeline_t *timeline, uint32_t device) {
     strata_device_t *at = device_of(timeline, device);
     strata_timeline_device_t *known = &timeline->devices[device];
     known->made = atomic_load_explicit(&at->made, memory_order_relaxed);
@@ -211,7 +211,7 @@ strata_status_t strata_timeline_sync(strata_timeline_t *timeline, uint32_t strea
     strata_status_t status = strata_device_stream_synchronise(call.device, at->handle);
     timeline->own.calls[STRATA_CALL_stream_synchronise]++;
     own_end(timeline, &call);
-    strata_timeline_see_waits(timeline, at->device);
+    strata_timeline_check_waits(timeline, at->device);
     if (timeline->lags) strata_timeline_drained(timeline, stream);
     return status;
 }
@@ -223,7 +223,7 @@ strata_status_t strata_timeline_sync_device(strata_timeline_t *timeline, uint32_
     strata_status_t status = strata_device_synchronise(call.device);
     timeline->own.calls[STRATA_CALL_synchronise]++;
     own_end(timeline, &call);
-    strata_timeline_see_waits(timeline, device);
+    strata_timeline_check_waits(timeline, device);
     return status;
 }
 

@@ -54,8 +54,8 @@ typedef struct strata_timeline {
     uint64_t credit; /* ns that the program's own calls cost, not yet subtracted */
     strata_timeline_own_t own;
     /* Called before virtual time passes. It does the work that is due, and returns the time of its next call. May be NULL. */
-    uint64_t (*passes)(void *context);
-    void *passes_context;
+    uint64_t (*on_advance)(void *context);
+    void *advance_context;
 } strata_timeline_t;
 
 /* Creates the trace's streams; the program begins now. From then on one thread uses the timeline. */
@@ -65,17 +65,17 @@ void strata_timeline_end(strata_timeline_t *timeline);
 /* Restarts the program now. Nothing may have happened since strata_timeline_begin(). */
 void strata_timeline_start(strata_timeline_t *timeline);
 
-void strata_timeline_pass(strata_timeline_t *timeline, uint64_t way);
+void strata_timeline_advance(strata_timeline_t *timeline, uint64_t delta_ns);
 /* Moves the host on to a row. */
 static inline void strata_timeline_move(strata_timeline_t *timeline, uint64_t time_us) {
-    uint64_t way = (time_us - timeline->time_us) * 1000; /* both are below 10^15 */
+    uint64_t delta_ns = (time_us - timeline->time_us) * 1000; /* both are below 10^15 */
     timeline->time_us = time_us;
-    if (!timeline->steady || timeline->passes || timeline->credit) {
-        strata_timeline_pass(timeline, way);
+    if (!timeline->steady || timeline->on_advance || timeline->credit) {
+        strata_timeline_advance(timeline, delta_ns);
         return;
     }
     uint64_t now = atomic_load_explicit(timeline->steady, memory_order_relaxed);
-    atomic_store_explicit(timeline->steady, now + way, memory_order_relaxed);
+    atomic_store_explicit(timeline->steady, now + delta_ns, memory_order_relaxed);
 }
 /* A stream begins or ends its use of a block. */
 static inline void strata_timeline_hold(strata_timeline_t *timeline, uint32_t stream) {
@@ -102,12 +102,12 @@ static inline void strata_timeline_use(strata_timeline_t *timeline, uint32_t str
     if (at->holders > 0 && device->last == stream) strata_timeline_keep_busy(timeline, at);
     else strata_timeline_use_several(timeline, stream);
 }
-bool strata_timeline_look_for_waits(strata_timeline_t *timeline, uint32_t device);
+bool strata_timeline_update_waits(strata_timeline_t *timeline, uint32_t device);
 /* Call after the call of the allocator. If it waited for the device, the GPU is drained. Returns true if it
  * waited for a stream. Only the caller can identify that stream, and reports it by strata_timeline_drained(). */
-static inline bool strata_timeline_see_waits(strata_timeline_t *timeline, uint32_t device) {
+static inline bool strata_timeline_check_waits(strata_timeline_t *timeline, uint32_t device) {
     uint64_t made = atomic_load_explicit(&timeline->machine->devices[device]->made, memory_order_relaxed);
-    return made != timeline->devices[device].made && strata_timeline_look_for_waits(timeline, device);
+    return made != timeline->devices[device].made && strata_timeline_update_waits(timeline, device);
 }
 void strata_timeline_drained(strata_timeline_t *timeline, uint32_t stream);
 

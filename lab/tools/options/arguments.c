@@ -17,74 +17,75 @@ static strata_argument_strategy_t *latest(strata_arguments_t *arguments) {
 
 #define ALL_PRESETS "all"
 
-static int add_strategy(const strata_taking_t *taking, strata_argument_strategy_t strategy) {
-    strata_arguments_t *arguments = taking->into;
+static int add_strategy(const strata_parsing_t *parsing, strata_argument_strategy_t strategy) {
+    strata_arguments_t *arguments = parsing->into;
     if (arguments->strategy_count == STRATA_ARGUMENT_STRATEGIES)
-        return strata_usage_error(taking->self, "more than %d strategies", STRATA_ARGUMENT_STRATEGIES);
+        return strata_usage_error(parsing->self, "more than %d strategies", STRATA_ARGUMENT_STRATEGIES);
     arguments->strategies[arguments->strategy_count++] = strategy;
     return STRATA_EXIT_DONE;
 }
 
 /* The default comes first, then the other presets by name. */
-static int add_presets(const strata_taking_t *taking) {
-    int status = add_strategy(taking, (strata_argument_strategy_t){.name = "strata", .if_possible = true});
+static int add_presets(const strata_parsing_t *parsing) {
+    int status = add_strategy(parsing, (strata_argument_strategy_t){.name = "strata", .if_possible = true});
     for (size_t i = 0; strata_preset_name(i) && status == STRATA_EXIT_DONE; i++)
         if (strcmp(strata_preset_name(i), "strata") != 0)
-            status = add_strategy(taking, (strata_argument_strategy_t){.name = strata_preset_name(i), .if_possible = true});
+            status = add_strategy(parsing, (strata_argument_strategy_t){.name = strata_preset_name(i), .if_possible = true});
     return status;
 }
 
-static int take_strategy(const strata_taking_t *taking, const char *value) {
-    bool all = strcmp(value, ALL_PRESETS) == 0, many = taking->option->often == STRATA_MANY;
-    if (all && !many) return strata_usage_error(taking->self, "takes one strategy; strata compare takes --strategy all");
-    return all ? add_presets(taking) : add_strategy(taking, (strata_argument_strategy_t){.name = value});
+static int parse_strategy(const strata_parsing_t *parsing, const char *value) {
+    bool all = strcmp(value, ALL_PRESETS) == 0, many = parsing->option->often == STRATA_MANY;
+    if (all && !many) return strata_usage_error(parsing->self, "takes one strategy; strata compare takes --strategy all");
+    return all ? add_presets(parsing) : add_strategy(parsing, (strata_argument_strategy_t){.name = value});
 }
 
-static int take_set(const strata_taking_t *taking, const char *value) {
-    strata_arguments_t *arguments = taking->into;
+static int parse_set(const strata_parsing_t *parsing, const char *value) {
+    strata_arguments_t *arguments = parsing->into;
     strata_argument_strategy_t *strategy = latest(arguments);
     const char **set = strategy ? strategy->set : arguments->set;
     size_t *count = strategy ? &strategy->set_count : &arguments->set_count;
-    if (!strchr(value, '=')) return strata_usage_error(taking->self, "--set %.80s: write PATH=VALUE", value);
+    if (!strchr(value, '=')) return strata_usage_error(parsing->self, "--set %.80s: write PATH=VALUE", value);
     if (strategy && strategy->if_possible)
         return strata_usage_error(
-            taking->self, "--set %.80s follows --strategy all; write it before, to set all strategies that have the path", value);
+            parsing->self, "--set %.80s follows --strategy all; write it before, to set all strategies that have the path", value);
     if (*count == STRATA_ARGUMENT_SETS)
-        return strata_usage_error(taking->self, "--set is given more than %d times", STRATA_ARGUMENT_SETS);
+        return strata_usage_error(parsing->self, "--set is given more than %d times", STRATA_ARGUMENT_SETS);
     set[(*count)++] = value + strspn(value, " ");
     return STRATA_EXIT_DONE;
 }
 
-static int take_label(const strata_taking_t *taking, const char *value) {
-    strata_argument_strategy_t *strategy = latest(taking->into);
+static int parse_label(const strata_parsing_t *parsing, const char *value) {
+    strata_argument_strategy_t *strategy = latest(parsing->into);
     if (!strategy)
-        return strata_usage_error(taking->self, "--label %.40s is before the first --strategy; write it after its strategy", value);
+        return strata_usage_error(parsing->self, "--label %.40s is before the first --strategy; write it after its strategy",
+                                  value);
     if (strategy->if_possible)
-        return strata_usage_error(taking->self, "--label %.40s follows --strategy all; name one strategy before it", value);
-    if (strategy->label) return strata_usage_error(taking->self, "%.80s has two labels", strategy->name);
+        return strata_usage_error(parsing->self, "--label %.40s follows --strategy all; name one strategy before it", value);
+    if (strategy->label) return strata_usage_error(parsing->self, "%.80s has two labels", strategy->name);
     if (!*value || strlen(value) >= STRATA_ARGUMENT_LABEL)
-        return strata_usage_error(taking->self, "a label must have 1 to %d characters", STRATA_ARGUMENT_LABEL - 1);
+        return strata_usage_error(parsing->self, "a label must have 1 to %d characters", STRATA_ARGUMENT_LABEL - 1);
     strategy->label = value;
     return STRATA_EXIT_DONE;
 }
 
-static int take_capacity(const strata_taking_t *taking, const char *value) {
-    strata_arguments_t *arguments = taking->into;
+static int parse_capacity(const strata_parsing_t *parsing, const char *value) {
+    strata_arguments_t *arguments = parsing->into;
     uint64_t bytes = 0;
     if (strata_parse_size(value, &bytes) != STRATA_OK)
-        return strata_usage_error(taking->self, "--capacity: %s", strata_last_error()->text);
-    if (bytes == 0) return strata_usage_error(taking->self, "--capacity is 0; write a size or unlimited");
+        return strata_usage_error(parsing->self, "--capacity: %s", strata_last_error()->text);
+    if (bytes == 0) return strata_usage_error(parsing->self, "--capacity is 0; write a size or unlimited");
     arguments->capacity = bytes;
     return STRATA_EXIT_DONE;
 }
 
-static int take_lag(const strata_taking_t *taking, const char *value) {
-    strata_arguments_t *arguments = taking->into;
+static int parse_lag(const strata_parsing_t *parsing, const char *value) {
+    strata_arguments_t *arguments = parsing->into;
     uint64_t ns = 0;
     if (strata_parse_time(value, &ns) != STRATA_OK)
-        return strata_usage_error(taking->self, "--gpu-lag: %s", strata_last_error()->text);
-    if (ns > STRATA_TRACE_TIME_MAX * 1000) return strata_usage_error(taking->self, "--gpu-lag %.40s is too long", value);
-    if (ns % 1000 != 0) return strata_usage_error(taking->self, "--gpu-lag %.40s: write whole microseconds", value);
+        return strata_usage_error(parsing->self, "--gpu-lag: %s", strata_last_error()->text);
+    if (ns > STRATA_TRACE_TIME_MAX * 1000) return strata_usage_error(parsing->self, "--gpu-lag %.40s is too long", value);
+    if (ns % 1000 != 0) return strata_usage_error(parsing->self, "--gpu-lag %.40s: write whole microseconds", value);
     arguments->lag_ns = ns;
     return STRATA_EXIT_DONE;
 }
@@ -110,45 +111,45 @@ static bool launcher_shard(strata_arguments_t *arguments) {
     return false;
 }
 
-static int take_shard(const strata_taking_t *taking, const char *value) {
-    strata_arguments_t *arguments = taking->into;
+static int parse_shard(const strata_parsing_t *parsing, const char *value) {
+    strata_arguments_t *arguments = parsing->into;
     const char *rest = "";
     if (strcmp(value, "auto") == 0) {
         if (!launcher_shard(arguments))
-            return strata_usage_error(taking->self, "--shard auto: no launcher has set its rank and size; write 0/4 to 3/4");
+            return strata_usage_error(parsing->self, "--shard auto: no launcher has set its rank and size; write 0/4 to 3/4");
     } else if (!whole(value, '/', &arguments->shard, &rest) || !whole(rest + 1, '\0', &arguments->shards, &rest)) {
-        return strata_usage_error(taking->self, "--shard %.40s: write 0/4 to 3/4, or auto", value);
+        return strata_usage_error(parsing->self, "--shard %.40s: write 0/4 to 3/4, or auto", value);
     }
     if (arguments->shard < arguments->shards) return STRATA_EXIT_DONE;
-    return strata_usage_error(taking->self, "--shard %u/%u: the first is 0/%u", arguments->shard, arguments->shards,
+    return strata_usage_error(parsing->self, "--shard %u/%u: the first is 0/%u", arguments->shard, arguments->shards,
                               arguments->shards);
 }
 
-static int take_at(const strata_taking_t *taking, const char *value) {
-    strata_arguments_t *arguments = taking->into;
+static int parse_at(const strata_parsing_t *parsing, const char *value) {
+    strata_arguments_t *arguments = parsing->into;
     const char *rest = "";
     uint32_t row = 0;
     arguments->at_end = strcmp(value, "end") == 0;
     if (!arguments->at_end && strcmp(value, "peak") != 0 && (!whole(value, '\0', &row, &rest) || row == 0))
-        return strata_usage_error(taking->self, "--at %.40s: write the number of a row from 1, peak or end", value);
+        return strata_usage_error(parsing->self, "--at %.40s: write the number of a row from 1, peak or end", value);
     arguments->at = row;
     return STRATA_EXIT_DONE;
 }
 
-static int take_json_flag(const strata_taking_t *taking, const char *none) {
-    strata_arguments_t *arguments = taking->into;
+static int parse_json_flag(const strata_parsing_t *parsing, const char *none) {
+    strata_arguments_t *arguments = parsing->into;
     (void)none;
     arguments->json = "-";
     return STRATA_EXIT_DONE;
 }
 
 /* Takes --draw alone, or --draw=WHAT. */
-static int take_draw(const strata_taking_t *taking, const char *value) {
+static int parse_draw(const strata_parsing_t *parsing, const char *value) {
     static const struct {
         const char *name;
         unsigned what;
     } words[] = {{"all", STRATA_DRAW_ALL}, {"fragmented", STRATA_DRAW_FRAGMENTED}, {"largest", STRATA_DRAW_LARGEST}};
-    strata_arguments_t *arguments = taking->into;
+    strata_arguments_t *arguments = parsing->into;
     unsigned *draw = &arguments->draw;
     if (!value) *draw |= STRATA_DRAW_ALL | STRATA_DRAW_FRAGMENTED;
     for (size_t i = 0; i < sizeof words / sizeof *words && value; i++) {
@@ -157,7 +158,7 @@ static int take_draw(const strata_taking_t *taking, const char *value) {
         value = NULL;
     }
     if (!value) return STRATA_EXIT_DONE;
-    return strata_usage_error(taking->self, "--draw=%.40s: write all, fragmented or largest, or --draw alone", value);
+    return strata_usage_error(parsing->self, "--draw=%.40s: write all, fragmented or largest, or --draw alone", value);
 }
 
 /* ---- the rows ---- */
@@ -165,25 +166,25 @@ static int take_draw(const strata_taking_t *taking, const char *value) {
 #define REPORT_FILE "report.html"
 
 #define FLAG(name, member, meaning)                                                                                                \
-    { name, NULL, STRATA_ONCE, strata_take_flag, offsetof(strata_arguments_t, member), 0, 0, meaning }
-#define TAKEN(name, value, often, take, meaning)                                                                                   \
-    { name, value, often, take, 0, 0, 0, meaning }
-#define STRATEGY(often) TAKEN("--strategy", "NAME|FILE", often, take_strategy, "a preset (strata presets) or a YAML file")
+    { name, NULL, STRATA_ONCE, strata_parse_flag, offsetof(strata_arguments_t, member), 0, 0, meaning }
+#define PARSED(name, value, often, parse, meaning)                                                                                 \
+    { name, value, often, parse, 0, 0, 0, meaning }
+#define STRATEGY(often) PARSED("--strategy", "NAME|FILE", often, parse_strategy, "a preset (strata presets) or a YAML file")
 #define DEVICE                                                                                                                     \
     {                                                                                                                              \
-        "--device", "DEVICE", STRATA_ONCE, strata_take_text, offsetof(strata_arguments_t, device), 0, 0,                           \
+        "--device", "DEVICE", STRATA_ONCE, strata_parse_text, offsetof(strata_arguments_t, device), 0, 0,                          \
             "sim:h100, sim:a100, sim:l4, sim:a10, sim:rtx4090, sim:h200, sim:b200, sim:h100x2 (two), sim:my-gpu.yaml "             \
             "(docs/profile-file.md), gpu:0 ... (as in the strategy, but sim:h100 instead of gpu if "                               \
             "there is no GPU). A replay opens as many devices as its trace has"                                                    \
     }
 #define COMMON                                                                                                                     \
-    TAKEN("--capacity", "SIZE", STRATA_ONCE, take_capacity,                                                                        \
-          "limit of a strategy on a simulated device, such as 24GiB, or unlimited (memory of the device)"),                        \
-        TAKEN("--gpu-lag", "TIME", STRATA_ONCE, take_lag, "max delay of the GPU behind the host in traces without work (5ms)"),    \
+    PARSED("--capacity", "SIZE", STRATA_ONCE, parse_capacity,                                                                      \
+           "limit of a strategy on a simulated device, such as 24GiB, or unlimited (memory of the device)"),                       \
+        PARSED("--gpu-lag", "TIME", STRATA_ONCE, parse_lag, "max delay of the GPU behind the host in traces without work (5ms)"),  \
         {"--host-jitter",                                                                                                          \
          "SEED",                                                                                                                   \
          STRATA_ONCE,                                                                                                              \
-         strata_take_number,                                                                                                       \
+         strata_parse_number,                                                                                                      \
          offsetof(strata_arguments_t, host_jitter),                                                                                \
          1,                                                                                                                        \
          UINT32_MAX,                                                                                                               \
@@ -193,7 +194,7 @@ static int take_draw(const strata_taking_t *taking, const char *value) {
 
 #define REPEAT(usual)                                                                                                              \
     {                                                                                                                              \
-        "--repeat", "N", STRATA_ONCE, strata_take_number, offsetof(strata_arguments_t, repeat), 1, STRATA_FIGURE_REPEATS,          \
+        "--repeat", "N", STRATA_ONCE, strata_parse_number, offsetof(strata_arguments_t, repeat), 1, STRATA_FIGURE_REPEATS,         \
             "runs of each strategy, in turns, to measure host time (" usual ")"                                                    \
     }
 #define KEEP_GOING                                                                                                                 \
@@ -201,14 +202,14 @@ static int take_draw(const strata_taking_t *taking, const char *value) {
          "continues after an invalid trace, which is reported, left out and listed in the JSON; the exit status is 1")
 #define JOBS                                                                                                                       \
     {                                                                                                                              \
-        "--jobs", "N", STRATA_ONCE, strata_take_number, offsetof(strata_arguments_t, jobs), 1, STRATA_JOBS_MAX,                    \
+        "--jobs", "N", STRATA_ONCE, strata_parse_number, offsetof(strata_arguments_t, jobs), 1, STRATA_JOBS_MAX,                   \
             "strategies replayed at once, on simulated devices (number of processors); this only affects host time, which is "     \
             "most exact with 1"                                                                                                    \
     }
 #define STRATEGY_ROWS                                                                                                              \
-    TAKEN("--set", "PATH=VALUE", STRATA_MANY, take_set,                                                                            \
-          "sets an option of the preceding strategy, or, before the first, of all strategies that have the path"),                 \
-        TAKEN("--label", "LABEL", STRATA_MANY, take_label, "label of the preceding strategy (name of the preset or file)"),        \
+    PARSED("--set", "PATH=VALUE", STRATA_MANY, parse_set,                                                                          \
+           "sets an option of the preceding strategy, or, before the first, of all strategies that have the path"),                \
+        PARSED("--label", "LABEL", STRATA_MANY, parse_label, "label of the preceding strategy (name of the preset or file)"),      \
         DEVICE, COMMON
 
 #define COMPARE_ROWS                                                                                                               \
@@ -219,13 +220,13 @@ static int take_draw(const strata_taking_t *taking, const char *value) {
              "runs the happens-before checker in each first run, which then measures no host time (simulated devices only); the "  \
              "table counts hazards, and standard error shows the first three of each run with their histories"),                   \
         KEEP_GOING,                                                                                                                \
-        TAKEN("--shard", "I/N|auto", STRATA_ONCE, take_shard,                                                                      \
-              "replays only every N-th trace, from number I on (0 is the first); auto: the launcher's rank and size "              \
-              "(OMPI_COMM_WORLD_*, PMI_*, SLURM_*). See strata merge"),                                                            \
+        PARSED("--shard", "I/N|auto", STRATA_ONCE, parse_shard,                                                                    \
+               "replays only every N-th trace, from number I on (0 is the first); auto: the launcher's rank and size "             \
+               "(OMPI_COMM_WORLD_*, PMI_*, SLURM_*). See strata merge"),                                                           \
         {"--json",                                                                                                                 \
          "FILE|-",                                                                                                                 \
          STRATA_ONCE,                                                                                                              \
-         strata_take_text,                                                                                                         \
+         strata_parse_text,                                                                                                        \
          offsetof(strata_arguments_t, json),                                                                                       \
          0,                                                                                                                        \
          0,                                                                                                                        \
@@ -233,33 +234,34 @@ static int take_draw(const strata_taking_t *taking, const char *value) {
         {"--report",                                                                                                               \
          "FILE",                                                                                                                   \
          STRATA_ONCE,                                                                                                              \
-         strata_take_text,                                                                                                         \
+         strata_parse_text,                                                                                                        \
          offsetof(strata_arguments_t, report),                                                                                     \
          0,                                                                                                                        \
          0,                                                                                                                        \
          "writes an HTML page with the curves of all strategies (docs/guide.md)"},                                                 \
-        TAKEN("--draw", "[=all|fragmented|largest]", STRATA_MANY, take_draw,                                                       \
-              "draws the chunks at the peak, strategies side by side: all of them, small; the fragmented one (in use, with "       \
-              "the most free bytes); or the largest. Without a value: the first two. The width is COLUMNS, else the "              \
-              "terminal's, else 80")
+        PARSED("--draw", "[=all|fragmented|largest]", STRATA_MANY, parse_draw,                                                     \
+               "draws the chunks at the peak, strategies side by side: all of them, small; the fragmented one (in use, with "      \
+               "the most free bytes); or the largest. Without a value: the first two. The width is COLUMNS, else the "             \
+               "terminal's, else 80")
 
 #define CURVE_ROW                                                                                                                  \
     FLAG("--curve", curve,                                                                                                         \
          "draws memory over the rows, a line of blocks for each strategy, with the peaks marked; default without --strategy")
 
 const strata_option_t strata_compare_options[] = {
-    TAKEN("--strategy", "NAME|FILE", STRATA_MANY, take_strategy,
-          "a preset (strata presets), a YAML file, or all (every preset that the device can run); default: the presets that matter "
-          "for the format of the file"),
+    PARSED(
+        "--strategy", "NAME|FILE", STRATA_MANY, parse_strategy,
+        "a preset (strata presets), a YAML file, or all (every preset that the device can run); default: the presets that matter "
+        "for the format of the file"),
     COMPARE_ROWS, JOBS, CURVE_ROW, STRATA_OPTIONS_END};
-const strata_option_t strata_replay_options[] = {STRATEGY(STRATA_NEEDED), COMPARE_ROWS, CURVE_ROW, STRATA_OPTIONS_END};
+const strata_option_t strata_replay_options[] = {STRATEGY(STRATA_REQUIRED), COMPARE_ROWS, CURVE_ROW, STRATA_OPTIONS_END};
 
 const strata_option_t strata_report_options[] = {
-    {"-o", "FILE", STRATA_ONCE, strata_take_text, offsetof(strata_arguments_t, report), 0, 0,
+    {"-o", "FILE", STRATA_ONCE, strata_parse_text, offsetof(strata_arguments_t, report), 0, 0,
      "file for the page (" REPORT_FILE ")"},
-    TAKEN("--strategy", "NAME|FILE", STRATA_MANY, take_strategy,
-          "a preset (strata presets), a YAML file, or all: every preset that the device can run; may be repeated "
-          "(pytorch and strata)"),
+    PARSED("--strategy", "NAME|FILE", STRATA_MANY, parse_strategy,
+           "a preset (strata presets), a YAML file, or all: every preset that the device can run; may be repeated "
+           "(pytorch and strata)"),
     STRATEGY_ROWS,
     KEEP_GOING,
     REPEAT("1"),
@@ -268,15 +270,15 @@ const strata_option_t strata_report_options[] = {
 };
 
 const strata_option_t strata_stats_options[] = {
-    STRATEGY(STRATA_NEEDED),
-    TAKEN("--set", "PATH=VALUE", STRATA_MANY, take_set, "sets an option of the strategy"),
-    TAKEN("--at", "ROW|peak|end", STRATA_ONCE, take_at,
-          "after this row (1 is the first below the header), at the first peak of reserved device memory, or at the end "
-          "(peak)"),
+    STRATEGY(STRATA_REQUIRED),
+    PARSED("--set", "PATH=VALUE", STRATA_MANY, parse_set, "sets an option of the strategy"),
+    PARSED("--at", "ROW|peak|end", STRATA_ONCE, parse_at,
+           "after this row (1 is the first below the header), at the first peak of reserved device memory, or at the end "
+           "(peak)"),
     FLAG("--blocks", blocks, "also prints every chunk and block"),
-    TAKEN("--json", NULL, STRATA_ONCE, take_json_flag,
-          "prints JSON: the fields of strata_statistics_json(), the blocks, the trace's streams"),
-    {"--steps", "N", STRATA_ONCE, strata_take_number, offsetof(strata_arguments_t, steps), 1, UINT32_MAX,
+    PARSED("--json", NULL, STRATA_ONCE, parse_json_flag,
+           "prints JSON: the fields of strata_statistics_json(), the blocks, the trace's streams"),
+    {"--steps", "N", STRATA_ONCE, strata_parse_number, offsetof(strata_arguments_t, steps), 1, UINT32_MAX,
      "first prints a line for each row: the address of its block, the bytes held, and after every N-th row the figures that "
      "changed"},
     FLAG("--prometheus", prometheus, "prints the text format of Prometheus"),
@@ -286,7 +288,10 @@ const strata_option_t strata_stats_options[] = {
 };
 
 const strata_option_t strata_export_options[] = {
-    STRATEGY(STRATA_NEEDED), TAKEN("--set", "PATH=VALUE", STRATA_MANY, take_set, "sets an option of the strategy"), DEVICE, COMMON,
+    STRATEGY(STRATA_REQUIRED),
+    PARSED("--set", "PATH=VALUE", STRATA_MANY, parse_set, "sets an option of the strategy"),
+    DEVICE,
+    COMMON,
     STRATA_OPTIONS_END,
 };
 

@@ -68,7 +68,7 @@ static bool has_path(const strata_strategy_t *strategy, const char *set) {
 }
 
 /* Each value for all strategies must fit at least one of them. Otherwise it is misspelled. */
-static strata_status_t give_common(memory_t *memory, size_t count) {
+static strata_status_t assign_common(memory_t *memory, size_t count) {
     for (size_t k = 0; k < memory->common_count; k++) {
         bool fits = false;
         for (size_t i = 0; i < count; i++) {
@@ -100,7 +100,7 @@ static strata_status_t load_all(memory_t *memory, const strata_arguments_t *argu
     for (size_t i = 0; i < arguments->set_count; i++) memory->common[memory->common_count++] = arguments->set[i];
     for (size_t i = 0; i < count && status == STRATA_OK; i++)
         status = load(&memory->loaded[i], &arguments->strategies[i], arguments->allow_code);
-    if (status == STRATA_OK) status = give_common(memory, count);
+    if (status == STRATA_OK) status = assign_common(memory, count);
     for (size_t i = 0; i < count && status == STRATA_OK; i++) {
         const strata_argument_strategy_t *argument = &arguments->strategies[i];
         loaded_t *loaded = &memory->loaded[i];
@@ -112,7 +112,7 @@ static strata_status_t load_all(memory_t *memory, const strata_arguments_t *argu
 
 /* ---- labels ------------------------------------------------------------------------------------------------------------ */
 
-static bool label_taken(const memory_t *memory, size_t count, size_t but, const char *label) {
+static bool is_label_used(const memory_t *memory, size_t count, size_t but, const char *label) {
     for (size_t i = 0; i < count; i++)
         if (i != but && strcmp(memory->loaded[i].label, label) == 0) return true;
     return false;
@@ -126,7 +126,7 @@ static strata_status_t label_all(memory_t *memory, const strata_arguments_t *arg
         char *shown = memory->loaded[i].label;
         strcpy(shown, label);
         strata_make_printable(shown, false);
-        if (label_taken(memory, count, i, shown))
+        if (is_label_used(memory, count, i, shown))
             return strata_fail(STRATA_E_INVALID, 0, "two strategies have the label \"%s\"; give each its own", shown);
     }
     for (size_t i = 0; i < count; i++) {
@@ -135,7 +135,7 @@ static strata_status_t label_all(memory_t *memory, const strata_arguments_t *arg
         if (arguments->strategies[i].label) continue;
         strata_named_label(arguments->strategies[i].name, label, sizeof label);
         snprintf(loaded->label, sizeof loaded->label, "%s", label);
-        for (unsigned number = 2; label_taken(memory, count, i, loaded->label); number++)
+        for (unsigned number = 2; is_label_used(memory, count, i, loaded->label); number++)
             snprintf(loaded->label, sizeof loaded->label, "%s#%u", label, number % 10000);
     }
     return STRATA_OK;
@@ -227,7 +227,7 @@ static void move_candidate(memory_t *memory, size_t from, size_t to) {
     memory->loaded[from].strategy = NULL;
 }
 
-static strata_status_t leave_out(memory_t *memory, const strata_arguments_t *arguments, size_t *count) {
+static strata_status_t drop_unsupported(memory_t *memory, const strata_arguments_t *arguments, size_t *count) {
     size_t kept = 0;
     for (size_t i = 0; i < *count; i++) {
         strata_status_t status = arguments->strategies[i].if_possible ? try_to_run(&memory->candidates[i]) : STRATA_OK;
@@ -253,7 +253,7 @@ strata_status_t strata_candidates_load(const strata_arguments_t *arguments, stra
     strata_status_t status = load_all(memory, arguments);
     if (status == STRATA_OK) status = label_all(memory, arguments);
     if (status == STRATA_OK) status = make_candidates(memory, arguments);
-    if (status == STRATA_OK) status = leave_out(memory, arguments, &candidates->count);
+    if (status == STRATA_OK) status = drop_unsupported(memory, arguments, &candidates->count);
     if (status != STRATA_OK) strata_candidates_delete(candidates);
     return status;
 }

@@ -10,17 +10,17 @@
 
 /* ---- taking one ---- */
 
-static void *kept_at(const strata_taking_t *taking) { return (char *)taking->into + taking->option->offset; }
+static void *target_of(const strata_parsing_t *parsing) { return (char *)parsing->into + parsing->option->offset; }
 
-int strata_take_flag(const strata_taking_t *taking, const char *none) {
+int strata_parse_flag(const strata_parsing_t *parsing, const char *none) {
     (void)none;
-    *(bool *)kept_at(taking) = true;
+    *(bool *)target_of(parsing) = true;
     return STRATA_EXIT_DONE;
 }
 
-int strata_take_text(const strata_taking_t *taking, const char *value) {
-    if (!*value) return strata_usage_error(taking->self, "%s needs %s", taking->option->name, taking->option->value);
-    *(const char **)kept_at(taking) = value;
+int strata_parse_text(const strata_parsing_t *parsing, const char *value) {
+    if (!*value) return strata_usage_error(parsing->self, "%s needs %s", parsing->option->name, parsing->option->value);
+    *(const char **)target_of(parsing) = value;
     return STRATA_EXIT_DONE;
 }
 
@@ -30,15 +30,15 @@ uint64_t strata_processors(uint64_t most) {
     return count > 0 && (uint64_t)count < most ? (uint64_t)count : most;
 }
 
-int strata_take_number(const strata_taking_t *taking, const char *value) {
-    const strata_option_t *option = taking->option;
+int strata_parse_number(const strata_parsing_t *parsing, const char *value) {
+    const strata_option_t *option = parsing->option;
     /* A number that does not fit becomes the largest that does, which is above every bound. */
     bool digits = *value && strspn(value, "0123456789") == strlen(value);
     uint64_t number = digits ? strtoull(value, NULL, 10) : UINT64_MAX;
     if (number < option->low || number > option->high)
-        return strata_usage_error(taking->self, "%s %.40s: write a number from %" PRIu64 " to %" PRIu64, option->name, value,
+        return strata_usage_error(parsing->self, "%s %.40s: write a number from %" PRIu64 " to %" PRIu64, option->name, value,
                                   option->low, option->high);
-    *(uint64_t *)kept_at(taking) = number;
+    *(uint64_t *)target_of(parsing) = number;
     return STRATA_EXIT_DONE;
 }
 
@@ -74,23 +74,23 @@ typedef struct reading {
     uint64_t seen; /* one bit per option */
 } reading_t;
 
-static int take(reading_t *reading, const strata_option_t *option, const char *value) {
+static int parse(reading_t *reading, const strata_option_t *option, const char *value) {
     uint64_t bit = UINT64_C(1) << (option - reading->self->options);
-    bool many = option->often == STRATA_MANY || option->often == STRATA_NEEDED_MANY;
+    bool many = option->often == STRATA_MANY || option->often == STRATA_REQUIRED_MANY;
     if ((reading->seen & bit) && !many && wants_value(option))
         return strata_usage_error(reading->self, "%s is given twice; write it once", option->name);
     reading->seen |= bit;
-    return option->take(&(strata_taking_t){.self = reading->self, .option = option, .into = reading->into}, value);
+    return option->parse(&(strata_parsing_t){.self = reading->self, .option = option, .into = reading->into}, value);
 }
 
 /* Takes the option at argv[*at], and its value after it. */
-static int take_at(reading_t *reading, int *at) {
+static int parse_at(reading_t *reading, int *at) {
     const char *value;
     const strata_command_t *self = reading->self;
     const strata_option_t *option = find_option(self, reading->argv[*at], &value);
     if (!option) return unknown_option(self, reading->argv[*at]);
     if (!option->value && value) return strata_usage_error(self, "%s takes no value", option->name);
-    if (!wants_value(option)) return take(reading, option, value);
+    if (!wants_value(option)) return parse(reading, option, value);
     if (!value && *at + 1 < reading->argc) {
         const char *next = reading->argv[*at + 1], *of_next;
         /* The value was left out. Otherwise "--json --device" would write a file "--device". */
@@ -99,14 +99,14 @@ static int take_at(reading_t *reading, int *at) {
                                       option->name, next, option->name, option->value, option->name, next);
         value = reading->argv[++*at];
     }
-    return value ? take(reading, option, value)
+    return value ? parse(reading, option, value)
                  : strata_usage_error(self, "%s needs a value: %s %s", option->name, option->name, option->value);
 }
 
-static int check_needed(const reading_t *reading) {
+static int check_required(const reading_t *reading) {
     const strata_option_t *options = reading->self->options;
     for (size_t i = 0; options && options[i].name; i++) {
-        if (options[i].often != STRATA_NEEDED && options[i].often != STRATA_NEEDED_MANY) continue;
+        if (options[i].often != STRATA_REQUIRED && options[i].often != STRATA_REQUIRED_MANY) continue;
         if (!(reading->seen & UINT64_C(1) << i))
             return strata_usage_error(reading->self, "%s is missing; write %s %s", options[i].name, options[i].name,
                                       options[i].value);
@@ -128,14 +128,14 @@ int strata_options_read(const strata_command_t *self, void *into, int argc, char
         } else if (strcmp(argv[i], "--") == 0) {
             only_words = true;
         } else {
-            int status = take_at(&reading, &i);
+            int status = parse_at(&reading, &i);
             if (status != STRATA_EXIT_DONE) return status;
         }
     }
-    return check_needed(&reading);
+    return check_required(&reading);
 }
 
-bool strata_options_ask_help(const strata_command_t *self, int argc, char **argv) {
+bool strata_options_has_help(const strata_command_t *self, int argc, char **argv) {
     for (int i = 0; i < argc; i++) {
         const char *value;
         if (strcmp(argv[i], "--") == 0) return false;

@@ -30,7 +30,7 @@ typedef struct contest {
     const entry_t *best;
 } contest_t;
 
-static strata_status_t enter(contest_t *c, entry_t *entry) {
+static strata_status_t run_planner(contest_t *c, entry_t *entry) {
     const strata_plan_table_t *t = &c->input->table;
     strata_plan_options_t options = *c->options;
     options.planner = entry->name;
@@ -108,7 +108,7 @@ static void print_passes(FILE *out, const contest_t *c) {
 }
 
 /* Enters the plan in the file, if all of its buffers are fixed. */
-static strata_status_t enter_given(contest_t *c) {
+static strata_status_t add_given(contest_t *c) {
     const strata_plan_table_t *t = &c->input->table;
     entry_t *e = &c->entries[PLANNERS];
     e->offsets = strata_host_new(t->count + 1, sizeof *e->offsets);
@@ -139,23 +139,23 @@ static void prepare(contest_t *c) {
     }
 }
 
-static strata_status_t hold(contest_t *c) {
+static strata_status_t run_all(contest_t *c) {
     strata_status_t status = STRATA_OK;
     prepare(c);
     for (size_t i = 0; i < PLANNERS && status == STRATA_OK; i++) {
         c->entries[i].name = planners[i];
-        status = enter(c, &c->entries[i]);
+        status = run_planner(c, &c->entries[i]);
         const entry_t *e = &c->entries[i];
         if (e->offsets && (!c->best || e->result.peak < c->best->result.peak)) c->best = e;
     }
-    return status == STRATA_OK && c->given ? enter_given(c) : status;
+    return status == STRATA_OK && c->given ? add_given(c) : status;
 }
 
 strata_status_t strata_plan_contest(FILE *out, const strata_plan_input_t *input, const strata_plan_options_t *options) {
     contest_t c = {.input = input, .options = options};
     c.planned = strata_host_new(input->table.count + 1, sizeof *c.planned);
     c.together = strata_host_new(input->table.count + 1, sizeof *c.together);
-    strata_status_t status = c.planned && c.together ? hold(&c) : STRATA_E_HOST_MEMORY;
+    strata_status_t status = c.planned && c.together ? run_all(&c) : STRATA_E_HOST_MEMORY;
     if (status == STRATA_OK && c.best) {
         fprintf(out, "%zu buffers, lower bound %" PRIu64 "\n\n", input->table.count, c.best->result.lower_bound);
         print_peaks(out, &c);

@@ -22,8 +22,8 @@ strata_status_t strata_plan_input_read(const char *path, const strata_plan_readi
     const char *format = "";
     strata_status_t status = strata_trace_format_name(path, &format);
     bool record = status == STRATA_OK && is_record(format);
-    if (status == STRATA_OK && !record) status = strata_plan_json_is_one(path, &json);
-    if (status == STRATA_OK && !record && !json) status = strata_plan_table_is_one(path, &table);
+    if (status == STRATA_OK && !record) status = strata_plan_json_detect(path, &json);
+    if (status == STRATA_OK && !record && !json) status = strata_plan_table_detect(path, &table);
     if (status != STRATA_OK) return status;
     bool trace = !json && !table;
     if (!trace && how->step != STRATA_PLAN_STEP_FOUND)
@@ -31,7 +31,7 @@ strata_status_t strata_plan_input_read(const char *path, const strata_plan_readi
     if (json) status = strata_plan_json_read(path, &input->table);
     else if (table) status = strata_plan_table_read(path, &input->table);
     else status = strata_plan_input_trace(path, how->step, input);
-    if (status == STRATA_OK && how->anew) forget_offsets(&input->table);
+    if (status == STRATA_OK && how->ignore_offsets) forget_offsets(&input->table);
     if (status != STRATA_OK) strata_plan_input_delete(input);
     return status;
 }

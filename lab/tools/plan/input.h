@@ -10,7 +10,7 @@ enum { STRATA_PLAN_STEP_FOUND = 0 };
 
 typedef struct strata_plan_reading {
     uint64_t step; /* of a trace, from 1; STRATA_PLAN_STEP_FOUND for a repeated one, else the whole; or STRATA_PLAN_STEP_ALL */
-    bool anew; /* drop the offsets in the file */
+    bool ignore_offsets; /* drop the offsets in the file */
 } strata_plan_reading_t;
 
 typedef struct strata_plan_input {

@@ -22,7 +22,7 @@ static strata_status_t may_replace(const char *path) {
     struct stat there;
     bool is = true;
     if (strcmp(path, "-") == 0 || stat(path, &there) != 0 || !S_ISREG(there.st_mode) || there.st_size == 0) return STRATA_OK;
-    strata_status_t status = strata_plan_json_is_one(path, &is);
+    strata_status_t status = strata_plan_json_detect(path, &is);
     if (status != STRATA_OK || is) return status;
     return strata_fail(STRATA_E_INVALID, 0, "%s exists and is not JSON; write another name, or remove it first", path);
 }

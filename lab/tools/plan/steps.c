@@ -8,13 +8,13 @@ enum { SAME = 24, PLACES = 4, SHORTEST = 4, PASSES = 32 };
 /* Finds the stretch around `at` in which every event equals the one `distance` later. */
 static void stretch_of(const strata_step_event_t *e, size_t count, size_t at, size_t distance, size_t *from, size_t *to) {
     *from = *to = at;
-    while (*from > 0 && e[*from - 1].says == e[*from - 1 + distance].says) --*from;
-    while (*to + distance < count && e[*to].says == e[*to + distance].says) ++*to;
+    while (*from > 0 && e[*from - 1].signature == e[*from - 1 + distance].signature) --*from;
+    while (*to + distance < count && e[*to].signature == e[*to + distance].signature) ++*to;
 }
 
-static bool looks_alike(const strata_step_event_t *e, size_t count, size_t at, size_t distance) {
+static bool is_repeat(const strata_step_event_t *e, size_t count, size_t at, size_t distance) {
     for (size_t i = 0; i < SAME; i++)
-        if (at + i + distance >= count || e[at + i].says != e[at + i + distance].says) return false;
+        if (at + i + distance >= count || e[at + i].signature != e[at + i + distance].signature) return false;
     return true;
 }
 
@@ -26,10 +26,10 @@ static size_t quietest(const strata_step_event_t *e, size_t first, size_t length
     return best;
 }
 
-static void try_place(const strata_step_event_t *e, size_t count, size_t at, strata_steps_t *best, size_t *covered) {
+static void try_position(const strata_step_event_t *e, size_t count, size_t at, strata_steps_t *best, size_t *covered) {
     size_t looked = 0, from, to;
     for (size_t distance = SHORTEST; distance < count / 2 && looked < PASSES * count; distance++) {
-        if (!looks_alike(e, count, at, distance)) continue;
+        if (!is_repeat(e, count, at, distance)) continue;
         stretch_of(e, count, at, distance, &from, &to);
         looked += to - from;
         size_t covers = to - from + distance;
@@ -42,7 +42,7 @@ static void try_place(const strata_step_event_t *e, size_t count, size_t at, str
 strata_steps_t strata_steps_find(const strata_step_event_t *e, size_t count) {
     strata_steps_t best = {0};
     size_t covered = 0;
-    for (size_t i = 0; i < PLACES; i++) try_place(e, count, count * (i + 1) / (2 * PLACES), &best, &covered);
+    for (size_t i = 0; i < PLACES; i++) try_position(e, count, count * (i + 1) / (2 * PLACES), &best, &covered);
     if (covered < count / 2) return (strata_steps_t){0};
     size_t begin = quietest(e, best.first, best.length), end = best.first + covered;
     best.first = begin;

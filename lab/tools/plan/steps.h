@@ -6,9 +6,9 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Events are equal if their numbers `says` are equal. `live` is the bytes that live before the event. */
+/* Events are equal if their numbers `signature` are equal. `live` is the bytes that live before the event. */
 typedef struct strata_step_event {
-    uint64_t says;
+    uint64_t signature;
     uint64_t live;
 } strata_step_event_t;
 

@@ -32,7 +32,7 @@ static uint32_t device_of(const strata_trace_t *t, const strata_trace_event_t *e
     return e->stream == STRATA_TRACE_NO_STREAM ? 0 : t->streams[e->stream].device;
 }
 
-static bool is_ours(const tracing_t *x, const strata_trace_event_t *e) {
+static bool is_selected(const tracing_t *x, const strata_trace_event_t *e) {
     return e->place == (uint8_t)x->place && device_of(x->trace, e) == x->device;
 }
 
@@ -76,7 +76,7 @@ static void note_event(tracing_t *x, const strata_trace_event_t *e, uint64_t *li
         *live -= life->size;
     }
     uint64_t stream = e->stream == STRATA_TRACE_NO_STREAM ? 0 : e->stream;
-    x->events[x->event_count++].says = mix(mix(mix(life->size, age), e->op), stream);
+    x->events[x->event_count++].signature = mix(mix(mix(life->size, age), e->op), stream);
 }
 
 static void note_events(tracing_t *x) {
@@ -88,7 +88,7 @@ static void note_events(tracing_t *x) {
         uint64_t alignment = e->align ? UINT64_C(1) << e->align : ALIGNMENT;
         (void)strata_round_up(x->lives[id].size, alignment > ALIGNMENT ? ALIGNMENT : alignment, &x->lives[id].size);
         x->lives[id].end = UINT32_MAX;
-        if (!is_ours(x, e)) continue;
+        if (!is_selected(x, e)) continue;
         if (first == STRATA_TRACE_NO_STREAM) first = e->stream;
         x->streams = x->streams || e->stream != first;
     }
@@ -96,7 +96,7 @@ static void note_events(tracing_t *x) {
         const strata_trace_event_t *e = &t->events[i];
         if (e->op == STRATA_TRACE_step && x->mark_count < MARKS) x->marks[x->mark_count++] = x->event_count;
         if (e->op != STRATA_TRACE_alloc && e->op != STRATA_TRACE_free) continue;
-        if (is_ours(x, &t->events[x->lives[e->id].row])) note_event(x, e, &live);
+        if (is_selected(x, &t->events[x->lives[e->id].row])) note_event(x, e, &live);
     }
 }
 
@@ -107,7 +107,7 @@ static bool same_step(const tracing_t *x, uint32_t step) {
     uint32_t a = x->marks[step - 1], b = x->marks[step], length = b - a;
     if (step + 1 >= x->mark_count || x->marks[step + 1] - b != length || length == 0) return false;
     for (uint32_t i = 0; i < length; i++)
-        if (x->events[a + i].says != x->events[b + i].says) return false;
+        if (x->events[a + i].signature != x->events[b + i].signature) return false;
     return true;
 }
 
@@ -151,7 +151,7 @@ static strata_status_t add_buffer(const tracing_t *x, uint32_t id, uint32_t from
     const strata_trace_event_t *e = &x->trace->events[life->row];
     char name[STRATA_TRACE_TAG_BYTES + 32];
     uint32_t lower = life->begin < from ? from : life->begin, upper = life->end > to ? to : life->end;
-    if (!is_ours(x, e) || lower >= upper) return STRATA_OK;
+    if (!is_selected(x, e) || lower >= upper) return STRATA_OK;
     strata_plan_buffer_t buffer = {.lower = lower,
                                    .upper = upper,
                                    .size = life->size,

@@ -16,7 +16,7 @@ typedef struct ordering {
 
 static uint32_t *clock_of(const ordering_t *x, uint32_t stream) { return x->clock + (size_t)stream * x->streams; }
 
-static void join(const ordering_t *x, uint32_t *into, const uint32_t *from) {
+static void merge_clock(const ordering_t *x, uint32_t *into, const uint32_t *from) {
     for (uint32_t t = 0; t < x->streams; t++)
         if (from[t] > into[t]) into[t] = from[t];
 }
@@ -24,12 +24,12 @@ static void join(const ordering_t *x, uint32_t *into, const uint32_t *from) {
 /* Orders the waiter after everything that the stream was given so far. */
 static void wait_for(const ordering_t *x, uint32_t waiter, uint32_t stream, uint32_t row) {
     clock_of(x, stream)[stream] = row;
-    join(x, clock_of(x, waiter), clock_of(x, stream));
+    merge_clock(x, clock_of(x, waiter), clock_of(x, stream));
 }
 
 static void begin_block(const ordering_t *x, const strata_trace_event_t *e, uint32_t row) {
     uint32_t *seen = x->order->seen + (size_t)e->id * x->streams, *own = clock_of(x, e->stream);
-    join(x, own, clock_of(x, x->streams)); /* the host submits the stream's next kernel */
+    merge_clock(x, own, clock_of(x, x->streams)); /* the host submits the stream's next kernel */
     own[e->stream] = row;
     memcpy(seen, own, x->streams * sizeof *seen);
     x->order->owner[e->id] = e->stream;
@@ -37,7 +37,7 @@ static void begin_block(const ordering_t *x, const strata_trace_event_t *e, uint
     x->order->end[e->id] = (uint32_t)x->trace->count + 1;
 }
 
-static void go_through(const ordering_t *x) {
+static void visit_rows(const ordering_t *x) {
     for (uint32_t i = 0; i < x->trace->count; i++) {
         const strata_trace_event_t *e = &x->trace->events[i];
         bool streamed = e->stream != STRATA_TRACE_NO_STREAM;
@@ -65,7 +65,7 @@ strata_status_t strata_trace_order_make(strata_trace_order_t *order, const strat
     bool made = x.clock && order->seen && order->end && order->owner && order->users;
     if (made) {
         order->streams = streams;
-        go_through(&x);
+        visit_rows(&x);
     } else {
         strata_trace_order_delete(order);
     }

@@ -23,15 +23,15 @@ static bool begins_as_report(const char *bytes, const char *unused) {
 static bool begins_with_mark(const char *bytes, const char *mark) { return strncmp(bytes, mark, strlen(mark)) == 0; }
 
 /* Returns false for a file that cannot be read. */
-static bool is_ours(const char *path, begins_fn begins, const char *mark) {
-    enum { LOOKED_AT = 256 };
-    char first[LOOKED_AT + 1] = "";
+static bool is_own_report(const char *path, begins_fn begins, const char *mark) {
+    enum { PREFIX_BYTES = 256 };
+    char first[PREFIX_BYTES + 1] = "";
     strata_input_t *input = NULL;
     const char *bytes;
     size_t count = 0;
     if (strata_input_open(path, &input) != STRATA_OK) return false;
     bool read = strata_input_read(input, &bytes, &count) == STRATA_OK;
-    if (read) memcpy(first, bytes, count < LOOKED_AT ? count : LOOKED_AT);
+    if (read) memcpy(first, bytes, count < PREFIX_BYTES ? count : PREFIX_BYTES);
     strata_input_close(input);
     return read && begins(first, mark);
 }
@@ -39,7 +39,7 @@ static bool is_ours(const char *path, begins_fn begins, const char *mark) {
 static bool may_replace(const char *path, begins_fn begins, const char *mark) {
     struct stat there;
     bool filled = strcmp(path, "-") != 0 && lstat(path, &there) == 0 && S_ISREG(there.st_mode) && there.st_size > 0;
-    return !filled || is_ours(path, begins, mark);
+    return !filled || is_own_report(path, begins, mark);
 }
 
 strata_status_t strata_report_open(const char *path, strata_output_t **out) {

@@ -10,7 +10,7 @@ enum { ENDING = sizeof ending / sizeof *ending };
 
 /* The parent process must see the signal that ended the command. The signal is blocked until the handler returns. */
 static void end_by(int number) {
-    strata_begun_unlink_all();
+    strata_partial_unlink_all();
     (void)signal(number, SIG_DFL);
     (void)raise(number);
 }

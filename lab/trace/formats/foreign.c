@@ -11,19 +11,19 @@
 #define OF_JAX "run the program under strata run with a strategy that has the layer trace, and XLA_PYTHON_CLIENT_ALLOCATOR=platform"
 
 /* How a file is recognized. */
-typedef enum where { AT_BEGIN, WITHIN_JSON, ANYWHERE } where_t;
+typedef enum position { AT_BEGIN, WITHIN_JSON, ANYWHERE } position_t;
 
-typedef struct stranger {
-    where_t where;
+typedef struct foreign {
+    position_t position;
     const char *mark; /* for AT_BEGIN and ANYWHERE: the bytes to find */
     size_t length;
     const char *also; /* NULL, or a text that the head must also contain */
     const char *meaning;
-} stranger_t;
+} foreign_t;
 
 #define MARK(bytes) (bytes), sizeof(bytes) - 1
 
-static const stranger_t strangers[] = {
+static const foreign_t foreign_formats[] = {
     {AT_BEGIN, MARK("PK\3\4"), NULL,
      "a zip archive, as torch.save() writes; unpack it, or write a snapshot with torch.cuda.memory._dump_snapshot()"},
     {AT_BEGIN, MARK("SQLite format 3"), NULL,
@@ -57,16 +57,16 @@ static bool contains(const char *head, size_t count, const char *part, size_t le
     return memmem(head, count, part, length) != NULL;
 }
 
-static bool matches(const stranger_t *stranger, const char *head, size_t count) {
-    size_t length = stranger->length;
+static bool matches(const foreign_t *foreign, const char *head, size_t count) {
+    size_t length = foreign->length;
     char first = *strata_json_begin(head);
     bool marked = false;
-    switch (stranger->where) {
-    case AT_BEGIN: marked = count >= length && memcmp(head, stranger->mark, length) == 0; break;
-    case WITHIN_JSON: marked = first == '{' && contains(head, count, stranger->mark, length); break;
-    case ANYWHERE: marked = first != '{' && contains(head, count, stranger->mark, length); break;
+    switch (foreign->position) {
+    case AT_BEGIN: marked = count >= length && memcmp(head, foreign->mark, length) == 0; break;
+    case WITHIN_JSON: marked = first == '{' && contains(head, count, foreign->mark, length); break;
+    case ANYWHERE: marked = first != '{' && contains(head, count, foreign->mark, length); break;
     }
-    return marked && (!stranger->also || contains(head, count, stranger->also, strlen(stranger->also)));
+    return marked && (!foreign->also || contains(head, count, foreign->also, strlen(foreign->also)));
 }
 
 /* ---- protocol buffers, which have no magic bytes ---------------------------------------------------- */
@@ -106,8 +106,8 @@ static const char *protocol_buffer(const char *text, size_t count) {
     return "a message of protocol buffers, as TensorFlow, JAX (device_memory_profile) and pprof write, which cannot be read; " OF_JAX;
 }
 
-const char *strata_trace_stranger(const char *head, size_t count) {
-    for (size_t i = 0; i < sizeof strangers / sizeof *strangers; i++)
-        if (matches(&strangers[i], head, count)) return strangers[i].meaning;
+const char *strata_trace_foreign(const char *head, size_t count) {
+    for (size_t i = 0; i < sizeof foreign_formats / sizeof *foreign_formats; i++)
+        if (matches(&foreign_formats[i], head, count)) return foreign_formats[i].meaning;
     return protocol_buffer(head, count);
 }

@@ -92,7 +92,7 @@ static uint64_t hash_text(const strata_ids_t *ids, const value_t *text) {
 
 /* Returns the number of a frame by its contents. On a hash collision, the next keys are tried in turn. */
 static strata_status_t frame_number(strata_frames_t *self, const frame_t *frame, uint32_t *number) {
-    if (self->contents.count == 0) (void)strata_ids_word(&self->contents, "");
+    if (self->contents.count == 0) (void)strata_ids_hash_word(&self->contents, "");
     uint64_t parts[] = {hash_text(&self->contents, &frame->file), hash_text(&self->contents, &frame->name), (uint64_t)frame->line};
     uint64_t key = strata_sip_hash(&self->contents.secret, parts, sizeof parts);
     uint32_t found = strata_ids_find(&self->contents, key);
@@ -186,7 +186,7 @@ static void put_stack(const strata_frames_t *self, const sequence_t *sequence, c
 /* Returns the number of a stack in the trace. Lists that differ only in dropped frames share one text. */
 static strata_status_t stack_number(strata_frames_t *self, const char *text, strata_frames_named_t *named) {
     const char *added;
-    uint64_t key = strata_ids_word(&self->texts, text);
+    uint64_t key = strata_ids_hash_word(&self->texts, text);
     uint32_t found = strata_ids_find(&self->texts, key);
     while (found != STRATA_IDS_NONE && strcmp(self->stacks->texts[found], text) != 0) found = strata_ids_find(&self->texts, ++key);
     if (found != STRATA_IDS_NONE) {
@@ -194,7 +194,7 @@ static strata_status_t stack_number(strata_frames_t *self, const char *text, str
         return STRATA_OK;
     }
     strata_status_t status = strata_stacks_add(self->stacks, text, &added);
-    named->lost = status == STRATA_OK && !added;
+    named->no_room = status == STRATA_OK && !added;
     if (added) named->stack = (uint32_t)self->stacks->count;
     return added ? strata_ids_add(&self->texts, key) : status;
 }
@@ -232,7 +232,7 @@ static strata_status_t sequence_number(strata_frames_t *self, const value_t *lis
         strata_status_t status = item_number(self, &list->items->all[i], &numbers[i]);
         if (status != STRATA_OK) return status;
     }
-    if (self->sequences.count == 0) (void)strata_ids_word(&self->sequences, "");
+    if (self->sequences.count == 0) (void)strata_ids_hash_word(&self->sequences, "");
     uint64_t key = strata_sip_hash(&self->sequences.secret, numbers, count * sizeof *numbers);
     *number = strata_ids_find(&self->sequences, key);
     while (*number != STRATA_IDS_NONE &&

@@ -13,7 +13,7 @@
 typedef struct strata_frames_named {
     char *tag; /* "" if no frame has a file or a name */
     uint32_t stack; /* number in the trace's stacks, from 1; 0 for none */
-    bool lost; /* it has frames, but the trace cannot hold another stack */
+    bool no_room; /* it has frames, but the trace cannot hold another stack */
 } strata_frames_named_t;
 
 typedef struct strata_frames {

@@ -55,7 +55,7 @@ static strata_status_t stream_of(strata_gathered_t *gathered, uint64_t stream, u
 }
 
 /* Returns the event with the trace's numbers of its device and stream. */
-static strata_status_t admit(strata_gathered_t *gathered, const strata_gathered_event_t *event, strata_gathered_event_t *own) {
+static strata_status_t translate(strata_gathered_t *gathered, const strata_gathered_event_t *event, strata_gathered_event_t *own) {
     uint32_t device = 0;
     *own = *event;
     strata_status_t status = check(gathered, event);
@@ -148,10 +148,10 @@ static strata_status_t tag_of(strata_gathered_t *gathered, const char *tag, uint
     char copy[STRATA_TRACE_TAG_BYTES];
     strata_status_t status = STRATA_OK;
     *index = 0;
-    if (gathered->tag_count == 0) status = add_tag(gathered, "", strata_ids_word(&gathered->tag_ids, ""));
+    if (gathered->tag_count == 0) status = add_tag(gathered, "", strata_ids_hash_word(&gathered->tag_ids, ""));
     if (status != STRATA_OK || !tag || !*tag) return status;
     tag_copy(copy, tag);
-    uint64_t key = strata_ids_word(&gathered->tag_ids, copy);
+    uint64_t key = strata_ids_hash_word(&gathered->tag_ids, copy);
     uint32_t found = strata_ids_find(&gathered->tag_ids, key);
     while (found != STRATA_IDS_NONE && strcmp(gathered->tags[found], copy) != 0) found = strata_ids_find(&gathered->tag_ids, ++key);
     if (found == STRATA_IDS_NONE) {
@@ -247,40 +247,40 @@ static strata_status_t free_block(strata_gathered_t *gathered, const strata_gath
         gathered->notes.borrowed++;
         status = add_op(gathered, &row, STRATA_TRACE_borrow, STRATA_TRACE_BORROWER);
     }
-    life->waits = borrowed;
+    life->use_pending = borrowed;
     return status == STRATA_OK ? end_life(gathered, &row, life) : status;
 }
 
 strata_status_t strata_gathered_alloc(strata_gathered_t *gathered, const strata_gathered_event_t *event) {
     strata_gathered_event_t own;
-    strata_status_t status = admit(gathered, event, &own);
+    strata_status_t status = translate(gathered, event, &own);
     return status == STRATA_OK ? alloc(gathered, &own) : status;
 }
 
 strata_status_t strata_gathered_free(strata_gathered_t *gathered, const strata_gathered_event_t *event, bool borrowed) {
     strata_gathered_event_t own;
-    strata_status_t status = admit(gathered, event, &own);
+    strata_status_t status = translate(gathered, event, &own);
     return status == STRATA_OK ? free_block(gathered, &own, borrowed) : status;
 }
 
-strata_status_t strata_gathered_passed(strata_gathered_t *gathered, const strata_gathered_event_t *event) {
+strata_status_t strata_gathered_completed(strata_gathered_t *gathered, const strata_gathered_event_t *event) {
     strata_gathered_event_t own;
     strata_gathered_life_t *life;
-    strata_status_t status = admit(gathered, event, &own);
+    strata_status_t status = translate(gathered, event, &own);
     if (status == STRATA_OK) status = life_at(gathered, &own, &life);
     if (status != STRATA_OK) return status;
-    if (life->waits) {
-        life->waits = false;
+    if (life->use_pending) {
+        life->use_pending = false;
         return STRATA_OK;
     }
     return free_block(gathered, &own, false);
 }
 
-strata_status_t strata_gathered_moved(strata_gathered_t *gathered, const strata_gathered_event_t *event, uint64_t from,
-                                      uint32_t since) {
+strata_status_t strata_gathered_reallocated(strata_gathered_t *gathered, const strata_gathered_event_t *event, uint64_t from,
+                                            uint32_t since) {
     strata_gathered_event_t own, old;
     strata_gathered_life_t *life;
-    strata_status_t status = admit(gathered, event, &own);
+    strata_status_t status = translate(gathered, event, &own);
     if (status == STRATA_OK) status = life_at(gathered, &own, &life);
     if (status != STRATA_OK) return status;
     if (life->id != STRATA_TRACE_NONE && life->id >= since) return STRATA_OK;
@@ -297,7 +297,7 @@ strata_status_t strata_gathered_moved(strata_gathered_t *gathered, const strata_
 strata_status_t strata_gathered_failed(strata_gathered_t *gathered, const strata_gathered_event_t *event) {
     strata_gathered_row_t row;
     strata_gathered_event_t own;
-    strata_status_t status = admit(gathered, event, &own);
+    strata_status_t status = translate(gathered, event, &own);
     if (status == STRATA_OK) status = row_of(gathered, &own, &row);
     if (status == STRATA_OK) status = tag_of(gathered, own.tag, &row.tag);
     if (status != STRATA_OK) return status;
@@ -307,10 +307,10 @@ strata_status_t strata_gathered_failed(strata_gathered_t *gathered, const strata
     return status == STRATA_OK ? add_op(gathered, &row, STRATA_TRACE_free, own.stream) : status;
 }
 
-strata_status_t strata_gathered_lives(strata_gathered_t *gathered, const strata_gathered_event_t *event) {
+strata_status_t strata_gathered_live_at_end(strata_gathered_t *gathered, const strata_gathered_event_t *event) {
     strata_gathered_event_t own;
     strata_gathered_life_t *life;
-    strata_status_t status = admit(gathered, event, &own);
+    strata_status_t status = translate(gathered, event, &own);
     if (status == STRATA_OK) status = life_at(gathered, &own, &life);
     if (status != STRATA_OK || life->known) return status;
     return begin_older(gathered, &own, life);
@@ -319,7 +319,7 @@ strata_status_t strata_gathered_lives(strata_gathered_t *gathered, const strata_
 strata_status_t strata_gathered_mark(strata_gathered_t *gathered, strata_trace_op_t op, const strata_gathered_event_t *event) {
     strata_gathered_row_t row;
     strata_gathered_event_t own;
-    strata_status_t status = admit(gathered, event, &own);
+    strata_status_t status = translate(gathered, event, &own);
     if (status == STRATA_OK) status = row_of(gathered, &own, &row);
     if (status == STRATA_OK) status = tag_of(gathered, own.tag, &row.tag);
     return status == STRATA_OK ? add_op(gathered, &row, op, 0) : status;

@@ -36,7 +36,7 @@ typedef struct strata_gathered_life {
     uint64_t size; /* 0 if the block is older than the record */
     uint32_t id; /* STRATA_TRACE_NONE if no block lives there */
     bool known; /* a block has lived there */
-    bool waits; /* freed, and its last use was not complete at the recorded free */
+    bool use_pending; /* freed, and its last use was not complete at the recorded free */
 } strata_gathered_life_t;
 
 typedef struct strata_gathered_device {
@@ -88,16 +88,16 @@ strata_status_t strata_gathered_alloc(strata_gathered_t *gathered, const strata_
 /* `borrowed` is true if another stream used the block at that time. */
 strata_status_t strata_gathered_free(strata_gathered_t *gathered, const strata_gathered_event_t *event, bool borrowed);
 /* Ends the last use of a block that was borrowed and freed. If its free was not recorded, the block is freed now. */
-strata_status_t strata_gathered_passed(strata_gathered_t *gathered, const strata_gathered_event_t *event);
+strata_status_t strata_gathered_completed(strata_gathered_t *gathered, const strata_gathered_event_t *event);
 /* Adds a request that failed for memory, as an alloc and a free at once. */
 strata_status_t strata_gathered_failed(strata_gathered_t *gathered, const strata_gathered_event_t *event);
 /* Reports that this block is in use at the end of the record. If its address is unknown, the block is older than the record. */
-strata_status_t strata_gathered_lives(strata_gathered_t *gathered, const strata_gathered_event_t *event);
+strata_status_t strata_gathered_live_at_end(strata_gathered_t *gathered, const strata_gathered_event_t *event);
 /* Adds a reallocation: the block at `from` (0 for none) moves to the event's address or gets its size.
  * `since` is the value of gathered->ids when it began. An allocation of the new address or a free of the old
  * one that was recorded since then is not repeated. */
-strata_status_t strata_gathered_moved(strata_gathered_t *gathered, const strata_gathered_event_t *event, uint64_t from,
-                                      uint32_t since);
+strata_status_t strata_gathered_reallocated(strata_gathered_t *gathered, const strata_gathered_event_t *event, uint64_t from,
+                                            uint32_t since);
 /* Adds a row without a block: `step` or `release`. A step keeps its tag. */
 strata_status_t strata_gathered_mark(strata_gathered_t *gathered, strata_trace_op_t op, const strata_gathered_event_t *event);
 

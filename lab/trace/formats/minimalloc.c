@@ -29,7 +29,7 @@ typedef struct plan {
     size_t count, capacity;
 } plan_t;
 
-static int which(const char *word, bool *inclusive) {
+static int field_of(const char *word, bool *inclusive) {
     static const struct {
         const char *word;
         int field;
@@ -49,7 +49,7 @@ static strata_status_t read_header(plan_t *plan) {
     for (int i = 0; i < FIELDS; i++) plan->at[i] = NOWHERE;
     for (uint32_t i = 0; i < plan->fields; i++) {
         bool inclusive;
-        int field = which(plan->lines.fields[i], &inclusive);
+        int field = field_of(plan->lines.fields[i], &inclusive);
         if (field == FIELDS) continue;
         if (plan->at[field] != NOWHERE)
             return strata_lines_fail(&plan->lines, plan->lines.columns[i],
@@ -66,7 +66,7 @@ static strata_status_t number(const plan_t *plan, int field, uint64_t *value) {
     const char *text = plan->lines.fields[plan->at[field]];
     if (strata_parse_whole(text, value) && *value <= STRATA_TRACE_TIME_MAX) return STRATA_OK;
     return strata_lines_fail(&plan->lines, plan->lines.columns[plan->at[field]], "\"%s\" is not a number from 0 to 10^15",
-                             strata_shown(text).text);
+                             strata_excerpt(text).text);
 }
 
 static strata_status_t add(plan_t *plan, const moment_t *moment) {
@@ -122,7 +122,7 @@ static int in_order(const void *a, const void *b) {
     return one->buffer < other->buffer ? -1 : 1;
 }
 
-static strata_status_t tell(plan_t *plan) {
+static strata_status_t emit_events(plan_t *plan) {
     strata_status_t status = STRATA_OK;
     if (plan->count) qsort(plan->moments, plan->count, sizeof *plan->moments, in_order);
     for (size_t i = 0; i < plan->count && status == STRATA_OK; i++) {
@@ -137,9 +137,9 @@ static strata_status_t tell(plan_t *plan) {
 
 static strata_status_t gather(strata_gathered_t *gathered, strata_input_t *input) {
     plan_t plan = {.gathered = gathered};
-    strata_status_t status = strata_lines_over(&plan.lines, gathered->path, input);
+    strata_status_t status = strata_lines_init(&plan.lines, gathered->path, input);
     if (status == STRATA_OK) status = read_rows(&plan);
-    if (status == STRATA_OK) status = tell(&plan);
+    if (status == STRATA_OK) status = emit_events(&plan);
     strata_lines_release(&plan.lines);
     strata_host_delete(plan.moments);
     return status;

@@ -78,7 +78,7 @@ static strata_status_t number_of(const table_t *table, column_t column, uint64_t
         if (negative) *number = 0 - *number;
         return STRATA_OK;
     }
-    return WRONG(table, column, "%s is \"%s\"; Nsight Systems writes a number", names[column], strata_shown(field).text);
+    return WRONG(table, column, "%s is \"%s\"; Nsight Systems writes a number", names[column], strata_excerpt(field).text);
 }
 
 /* Another process has its own addresses, so only the events of the first process are read. */
@@ -146,9 +146,9 @@ static strata_status_t read_rows(table_t *table) {
 
 static strata_status_t gather(strata_gathered_t *gathered, strata_input_t *input) {
     table_t table = {.gathered = gathered};
-    strata_status_t status = strata_lines_over(&table.lines, gathered->path, input);
+    strata_status_t status = strata_lines_init(&table.lines, gathered->path, input);
     if (status == STRATA_OK) status = read_rows(&table);
-    if (strata_lines_cut_off(&table.lines, status)) {
+    if (strata_lines_is_truncated(&table.lines, status)) {
         gathered->notes.cut_off = 1;
         status = STRATA_OK;
     }

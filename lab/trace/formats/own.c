@@ -50,7 +50,7 @@ static strata_status_t unknown_column(const strata_lines_t *lines, uint32_t fiel
         length += (size_t)snprintf(known + length, sizeof known - length, "%s%s", i ? ", " : "",
                                    strata_trace_column_name((strata_trace_column_t)i));
     return strata_lines_fail(lines, lines->columns[field], "unknown column \"%s\"; write one of %s, or x_... for one of your own",
-                             strata_shown(lines->fields[field]).text, known);
+                             strata_excerpt(lines->fields[field]).text, known);
 }
 
 static strata_status_t read_columns(own_t *reader) {
@@ -61,7 +61,7 @@ static strata_status_t read_columns(own_t *reader) {
     for (uint32_t i = 0; i < reader->field_count; i++) {
         int column = find_column(lines->fields[i]);
         reader->column_of[i] = (uint8_t)column;
-        lines->names[i] = strata_shown(lines->fields[i]);
+        lines->names[i] = strata_excerpt(lines->fields[i]);
         if (column == STRATA_TRACE_COLUMNS) {
             if (strncmp(lines->fields[i], "x_", 2) == 0) continue;
             return unknown_column(lines, i);
@@ -95,7 +95,7 @@ static strata_status_t read_header(own_t *reader) {
     if (status == STRATA_OK && !end && lines->text[0] == '#') {
         if (strncmp(lines->text, mark, strlen(mark)) == 0 && strcmp(lines->text + strlen(mark), "1") != 0)
             return strata_lines_fail(lines, (uint32_t)sizeof mark, "unknown version \"%s\" of the format; write # strata-trace 1",
-                                     strata_shown(lines->text + strlen(mark)).text);
+                                     strata_excerpt(lines->text + strlen(mark)).text);
         if (strncmp(lines->text, mark, strlen(mark)) != 0)
             return strata_lines_fail(lines, 1, "a comment; write # strata-trace 1 or the header here");
         status = next_line(lines, &end);
@@ -159,7 +159,7 @@ static strata_status_t number(const own_t *reader, strata_trace_column_t column,
     }
     if (parse_number(text, value) && *value <= most) return STRATA_OK;
     return WRONG(reader, column, "%s is \"%s\"; write a whole number from 0 to %llu", strata_trace_column_name(column),
-                 strata_shown(text).text, (unsigned long long)most);
+                 strata_excerpt(text).text, (unsigned long long)most);
 }
 
 static strata_status_t small_number(const own_t *reader, strata_trace_column_t column, uint32_t most, uint32_t *value) {
@@ -180,7 +180,7 @@ static strata_status_t read_op(const own_t *reader, strata_trace_op_t *op) {
     for (int i = 0; i < STRATA_TRACE_OPS; i++)
         length += (size_t)snprintf(known + length, sizeof known - length, "%s%s", i ? ", " : "",
                                    strata_trace_op_name((strata_trace_op_t)i));
-    return WRONG(reader, STRATA_COLUMN_op, "unknown op \"%s\"; write one of %s", strata_shown(word).text, known);
+    return WRONG(reader, STRATA_COLUMN_op, "unknown op \"%s\"; write one of %s", strata_excerpt(word).text, known);
 }
 
 static strata_status_t read_place(const own_t *reader, strata_place_kind_t *place) {
@@ -192,7 +192,7 @@ static strata_status_t read_place(const own_t *reader, strata_place_kind_t *plac
         if (strcmp(word, strata_place_name(*place)) == 0) return STRATA_OK;
     }
     return WRONG(reader, STRATA_COLUMN_place, "unknown place \"%s\"; write one of gpu, managed, pinned, host",
-                 strata_shown(word).text);
+                 strata_excerpt(word).text);
 }
 
 static strata_status_t read_time(own_t *reader, strata_trace_record_t *record) {

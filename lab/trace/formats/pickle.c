@@ -47,7 +47,7 @@ static strata_status_t count_memory(strata_pickle_t *p, uint64_t bytes) {
                        p->path, p->opcode_at);
 }
 
-static void *take(strata_pickle_t *p, size_t size) {
+static void *arena_alloc(strata_pickle_t *p, size_t size) {
     piece_t *piece = p->pieces;
     size = (size + 15) & ~(size_t)15;
     if (!piece || piece->size - piece->used < size) {
@@ -77,11 +77,11 @@ static strata_status_t grow(strata_pickle_t *p, value_t **array, size_t *capacit
     return STRATA_OK;
 }
 
-static strata_status_t taken_status(void) { return strata_last_error()->status; }
+static strata_status_t alloc_status(void) { return strata_last_error()->status; }
 
 /* ---- bytes ---- */
 
-static strata_status_t get(strata_pickle_t *p, uint64_t count, const unsigned char **bytes) {
+static strata_status_t read_bytes(strata_pickle_t *p, uint64_t count, const unsigned char **bytes) {
     if (count > p->count - p->at) return wrong(p, "the file ends within an instruction; copy it again");
     *bytes = p->bytes + p->at;
     p->at += count;
@@ -89,9 +89,9 @@ static strata_status_t get(strata_pickle_t *p, uint64_t count, const unsigned ch
 }
 
 /* Reads a little-endian number of `width` bytes. */
-static strata_status_t get_number(strata_pickle_t *p, unsigned width, uint64_t *number) {
+static strata_status_t read_number(strata_pickle_t *p, unsigned width, uint64_t *number) {
     const unsigned char *bytes = NULL;
-    strata_status_t status = get(p, width, &bytes);
+    strata_status_t status = read_bytes(p, width, &bytes);
     *number = 0;
     for (unsigned i = 0; i < width && status == STRATA_OK; i++) *number |= (uint64_t)bytes[i] << 8 * i;
     return status;
@@ -113,12 +113,12 @@ static strata_status_t push_number(strata_pickle_t *p, strata_pickle_kind_t kind
 }
 
 static strata_status_t push_items(strata_pickle_t *p, strata_pickle_kind_t kind, size_t from) {
-    items_t *items = take(p, sizeof *items);
-    if (!items) return taken_status();
+    items_t *items = arena_alloc(p, sizeof *items);
+    if (!items) return alloc_status();
     *items = (items_t){.count = p->height - from};
     if (items->count) {
-        items->all = take(p, items->count * sizeof *items->all);
-        if (!items->all) return taken_status();
+        items->all = arena_alloc(p, items->count * sizeof *items->all);
+        if (!items->all) return alloc_status();
         memcpy(items->all, p->stack + from, items->count * sizeof *items->all);
         items->capacity = items->count;
     }
@@ -134,9 +134,9 @@ static strata_status_t push_tuple(strata_pickle_t *p, size_t count) {
 static strata_status_t push_text(strata_pickle_t *p, strata_pickle_kind_t kind, unsigned width) {
     const unsigned char *bytes = NULL;
     uint64_t length = 0;
-    strata_status_t status = get_number(p, width, &length);
+    strata_status_t status = read_number(p, width, &length);
     if (status == STRATA_OK && length > UINT32_MAX) return wrong(p, "a text of more than 4 GiB");
-    if (status == STRATA_OK) status = get(p, length, &bytes);
+    if (status == STRATA_OK) status = read_bytes(p, length, &bytes);
     if (status != STRATA_OK) return status;
     return push(p, (value_t){.kind = kind, .length = (uint32_t)length, .text = (const char *)bytes});
 }
@@ -144,8 +144,8 @@ static strata_status_t push_text(strata_pickle_t *p, strata_pickle_kind_t kind, 
 static strata_status_t push_long(strata_pickle_t *p, unsigned width) {
     const unsigned char *bytes = NULL;
     uint64_t length = 0, number = 0;
-    strata_status_t status = get_number(p, width, &length);
-    if (status == STRATA_OK) status = get(p, length, &bytes);
+    strata_status_t status = read_number(p, width, &length);
+    if (status == STRATA_OK) status = read_bytes(p, length, &bytes);
     if (status != STRATA_OK) return status;
     bool is_unsigned = length == 9 && bytes[8] == 0 && bytes[7] >= 0x80;
     if (length > 8 && !is_unsigned) return push_number(p, STRATA_PICKLE_LARGE, 0);
@@ -158,7 +158,7 @@ static strata_status_t push_long(strata_pickle_t *p, unsigned width) {
 
 static strata_status_t push_integer(strata_pickle_t *p, unsigned width) {
     uint64_t number = 0;
-    strata_status_t status = get_number(p, width, &number);
+    strata_status_t status = read_number(p, width, &number);
     if (status != STRATA_OK) return status;
     return push_number(p, STRATA_PICKLE_INTEGER, width == 4 ? (int32_t)(uint32_t)number : (int64_t)number);
 }
@@ -166,7 +166,7 @@ static strata_status_t push_integer(strata_pickle_t *p, unsigned width) {
 static strata_status_t push_real(strata_pickle_t *p) {
     const unsigned char *bytes = NULL;
     uint64_t bits = 0;
-    strata_status_t status = get(p, 8, &bytes);
+    strata_status_t status = read_bytes(p, 8, &bytes);
     for (unsigned i = 0; i < 8 && status == STRATA_OK; i++) bits = bits << 8 | bytes[i];
     value_t value = {.kind = STRATA_PICKLE_REAL};
     memcpy(&value.real, &bits, sizeof bits);
@@ -176,7 +176,7 @@ static strata_status_t push_real(strata_pickle_t *p) {
 /* ---- instructions that change a list or dict ---- */
 
 /* Moves the values above `from` into the object below them. */
-static strata_status_t put_into(strata_pickle_t *p, strata_pickle_kind_t kind, size_t from) {
+static strata_status_t add_items(strata_pickle_t *p, strata_pickle_kind_t kind, size_t from) {
     size_t count = p->height - from;
     if (from == 0 || p->stack[from - 1].kind != kind || (p->mark_count && p->marks[p->mark_count - 1] == from))
         return wrong(p,
@@ -185,8 +185,8 @@ static strata_status_t put_into(strata_pickle_t *p, strata_pickle_kind_t kind, s
     items_t *items = p->stack[from - 1].items;
     if (count > items->capacity - items->count) {
         size_t larger = items->count + count > items->capacity * 2 ? items->count + count : items->capacity * 2;
-        value_t *grown = take(p, larger * sizeof *grown);
-        if (!grown) return taken_status();
+        value_t *grown = arena_alloc(p, larger * sizeof *grown);
+        if (!grown) return alloc_status();
         if (items->count) memcpy(grown, items->all, items->count * sizeof *grown);
         items->all = grown;
         items->capacity = larger;
@@ -197,9 +197,9 @@ static strata_status_t put_into(strata_pickle_t *p, strata_pickle_kind_t kind, s
     return STRATA_OK;
 }
 
-static strata_status_t put_few(strata_pickle_t *p, strata_pickle_kind_t kind, size_t count) {
+static strata_status_t add_few(strata_pickle_t *p, strata_pickle_kind_t kind, size_t count) {
     if (above_mark(p) < count + 1) return wrong(p, "an item without a list or dict");
-    return put_into(p, kind, p->height - count);
+    return add_items(p, kind, p->height - count);
 }
 
 static strata_status_t pop_mark(strata_pickle_t *p, size_t *height) {
@@ -208,10 +208,10 @@ static strata_status_t pop_mark(strata_pickle_t *p, size_t *height) {
     return STRATA_OK;
 }
 
-static strata_status_t put_many(strata_pickle_t *p, strata_pickle_kind_t kind) {
+static strata_status_t add_many(strata_pickle_t *p, strata_pickle_kind_t kind) {
     size_t from = 0;
     strata_status_t status = pop_mark(p, &from);
-    return status == STRATA_OK ? put_into(p, kind, from) : status;
+    return status == STRATA_OK ? add_items(p, kind, from) : status;
 }
 
 static strata_status_t tuple_of_mark(strata_pickle_t *p) {
@@ -241,13 +241,13 @@ static strata_status_t remember(strata_pickle_t *p, uint64_t number) {
 
 static strata_status_t remember_at(strata_pickle_t *p, unsigned width) {
     uint64_t number = 0;
-    strata_status_t status = get_number(p, width, &number);
+    strata_status_t status = read_number(p, width, &number);
     return status == STRATA_OK ? remember(p, number) : status;
 }
 
 static strata_status_t recall(strata_pickle_t *p, unsigned width) {
     uint64_t number = 0;
-    strata_status_t status = get_number(p, width, &number);
+    strata_status_t status = read_number(p, width, &number);
     if (status != STRATA_OK) return status;
     if (number >= p->memo_count || p->memo[number].kind == STRATA_PICKLE_ABSENT) return wrong(p, "a memo that was never written");
     return push(p, p->memo[number]);
@@ -257,7 +257,7 @@ static strata_status_t recall(strata_pickle_t *p, unsigned width) {
 
 static strata_status_t frame(strata_pickle_t *p) {
     uint64_t length = 0;
-    strata_status_t status = get_number(p, 8, &length);
+    strata_status_t status = read_number(p, 8, &length);
     if (status == STRATA_OK && length > p->count - p->at) return wrong(p, "a frame is longer than the file; copy the file again");
     return status;
 }
@@ -315,10 +315,10 @@ static strata_status_t step(strata_pickle_t *p, unsigned char opcode) {
     case 0x85: return push_tuple(p, 1);
     case 0x86: return push_tuple(p, 2);
     case 0x87: return push_tuple(p, 3);
-    case 'a': return put_few(p, STRATA_PICKLE_LIST, 1);
-    case 'e': return put_many(p, STRATA_PICKLE_LIST);
-    case 's': return put_few(p, STRATA_PICKLE_DICT, 2);
-    case 'u': return put_many(p, STRATA_PICKLE_DICT);
+    case 'a': return add_few(p, STRATA_PICKLE_LIST, 1);
+    case 'e': return add_many(p, STRATA_PICKLE_LIST);
+    case 's': return add_few(p, STRATA_PICKLE_DICT, 2);
+    case 'u': return add_many(p, STRATA_PICKLE_DICT);
     case 'N': return push_number(p, STRATA_PICKLE_NONE, 0);
     case 0x88: return push_number(p, STRATA_PICKLE_BOOL, 1);
     case 0x89: return push_number(p, STRATA_PICKLE_BOOL, 0);

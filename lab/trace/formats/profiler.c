@@ -146,7 +146,7 @@ static int by_time(const void *a, const void *b) {
     return one->order < other->order ? -1 : 1;
 }
 
-static strata_status_t tell(profile_t *profile) {
+static strata_status_t emit_events(profile_t *profile) {
     if (profile->count) qsort(profile->moments, profile->count, sizeof *profile->moments, by_time);
     strata_status_t status = STRATA_OK;
     for (size_t i = 0; i < profile->count && status == STRATA_OK; i++) {
@@ -168,7 +168,7 @@ static strata_status_t tell(profile_t *profile) {
 static strata_status_t parse(profile_t *profile, const char *text, size_t count) {
     const char *path = profile->gathered->path;
     if (strlen(text) != count) return strata_fail(STRATA_E_FORMAT, 0, "%s: the file contains a zero byte, but JSON is text", path);
-    profile->scan = (strata_json_scan_t){.begin = text, .loose = true};
+    profile->scan = (strata_json_scan_t){.begin = text, .lenient = true};
     strata_json_scan_t scan = profile->scan;
     scan.within = "traceEvents";
     const char *from = strata_json_begin(text);
@@ -177,7 +177,7 @@ static strata_status_t parse(profile_t *profile, const char *text, size_t count)
     bool cut_off = !end && !*scan.at && profile->count > 0;
     profile->gathered->notes.cut_off = cut_off;
     unsigned line = end || cut_off ? 0 : strata_json_line(&scan);
-    if (line) return strata_fail_at(STRATA_E_FORMAT, line, 1, "%s:%u:1: %s", path, line, scan.wrong);
+    if (line) return strata_fail_at(STRATA_E_FORMAT, line, 1, "%s:%u:1: %s", path, line, scan.error);
     if (!profile->has_events && *from != '[')
         return strata_fail(STRATA_E_FORMAT, 0, "%s: the JSON has no list \"traceEvents\", so it is not a trace of torch.profiler",
                            path);
@@ -191,11 +191,11 @@ static strata_status_t gather(strata_gathered_t *gathered, strata_input_t *input
     profile_t profile = {.gathered = gathered, .status = STRATA_OK};
     char *text = NULL;
     size_t count = 0;
-    strata_status_t status = strata_input_rest(input, FILE_MAX, &text, &count);
+    strata_status_t status = strata_input_read_all(input, FILE_MAX, &text, &count);
     if (status != STRATA_OK) status = strata_fail_context("%s", gathered->path);
     if (status == STRATA_OK) status = parse(&profile, text, count);
     strata_host_delete(text);
-    if (status == STRATA_OK) status = tell(&profile);
+    if (status == STRATA_OK) status = emit_events(&profile);
     strata_host_delete(profile.moments);
     return status;
 }

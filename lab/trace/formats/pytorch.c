@@ -105,7 +105,7 @@ static strata_status_t set_frames(snapshot_t *s, const value_t *frames, strata_g
     if (status != STRATA_OK || !named) return status;
     event->tag = named->tag;
     event->stack = named->stack;
-    s->gathered->notes.stacks_lost += named->lost;
+    s->gathered->notes.stacks_lost += named->no_room;
     return STRATA_OK;
 }
 
@@ -190,7 +190,7 @@ static void reserve(snapshot_t *s, const entry_t *entry) {
 }
 
 /* The user's own label (torch.cuda.memory._set_memory_metadata) is more specific than the requesting line. */
-static strata_status_t carry_out(snapshot_t *s, device_t *device, uint64_t time_us) {
+static strata_status_t apply_event(snapshot_t *s, device_t *device, uint64_t time_us) {
     const entry_t entry = device->head;
     char metadata[STRATA_TRACE_TAG_BYTES];
     strata_gathered_event_t event = {
@@ -207,7 +207,7 @@ static strata_status_t carry_out(snapshot_t *s, device_t *device, uint64_t time_
         status = strata_gathered_free(s->gathered, &event, s->completes && !over);
         return status == STRATA_OK && over ? advance(s, device) : status;
     }
-    case ACTION_FREE_COMPLETED: return strata_gathered_passed(s->gathered, &event);
+    case ACTION_FREE_COMPLETED: return strata_gathered_completed(s->gathered, &event);
     case ACTION_OOM: return strata_gathered_failed(s->gathered, &event);
     case ACTION_GROW:
     case ACTION_SHRINK: reserve(s, &entry); return STRATA_OK;
@@ -246,7 +246,7 @@ static strata_status_t read_annotations(snapshot_t *s, const value_t *list) {
 }
 
 /* The end of an outermost annotation is a step. Annotations that ended before the first event are skipped. */
-static strata_status_t carry_out_annotations(snapshot_t *s, uint64_t before_us) {
+static strata_status_t apply_annotations(snapshot_t *s, uint64_t before_us) {
     char name[STRATA_TRACE_TAG_BYTES];
     strata_status_t status = STRATA_OK;
     for (; s->annotation_next < s->annotation_count && status == STRATA_OK; s->annotation_next++) {
@@ -266,7 +266,7 @@ static strata_status_t carry_out_annotations(snapshot_t *s, uint64_t before_us) 
 /* ---- the record: the devices' events by time --------------------------------------------------------------------------- */
 
 /* Sets *used if the device has events besides the snapshot event, which every device has. */
-static strata_status_t look_ahead(snapshot_t *s, const value_t *events, bool *used) {
+static strata_status_t scan_events(snapshot_t *s, const value_t *events, bool *used) {
     for (size_t i = 0; i < events->items->count; i++) {
         entry_t entry;
         strata_status_t status = visit(s);
@@ -288,7 +288,7 @@ static strata_status_t begin_devices(snapshot_t *s, const value_t *traces) {
         bool used = false;
         if (!is_list(events)) return wrong(s, "device", i, "its events are not a list");
         status = visit(s);
-        if (status == STRATA_OK) status = look_ahead(s, events, &used);
+        if (status == STRATA_OK) status = scan_events(s, events, &used);
         if (status != STRATA_OK || !used) continue;
         uint32_t number;
         status = strata_gathered_device(s->gathered, i, &number);
@@ -316,10 +316,10 @@ static strata_status_t read_traces(snapshot_t *s, const value_t *traces, const v
     if (status == STRATA_OK) status = read_annotations(s, annotations);
     while (status == STRATA_OK && (next = earliest(s)) != NULL) {
         uint64_t time_us = s->untimed ? s->gathered->notes.untimed++ : next->head.time_us;
-        status = carry_out_annotations(s, time_us);
-        if (status == STRATA_OK) status = carry_out(s, next, time_us);
+        status = apply_annotations(s, time_us);
+        if (status == STRATA_OK) status = apply_event(s, next, time_us);
     }
-    return status == STRATA_OK ? carry_out_annotations(s, UINT64_MAX) : status;
+    return status == STRATA_OK ? apply_annotations(s, UINT64_MAX) : status;
 }
 
 /* ---- memory at the end ------------------------------------------------------------------------------------------------- */
@@ -349,7 +349,7 @@ static strata_status_t read_block(snapshot_t *s, size_t index, const value_t *bl
     at->size = requested(block, bytes, &frames);
     at->tag = NULL, at->stack = 0;
     status = set_frames(s, &frames, at);
-    if (status == STRATA_OK && !strata_pickle_is(&state, "inactive")) status = strata_gathered_lives(s->gathered, at);
+    if (status == STRATA_OK && !strata_pickle_is(&state, "inactive")) status = strata_gathered_live_at_end(s->gathered, at);
     at->address = expected + bytes;
     return status;
 }
@@ -411,7 +411,7 @@ static strata_status_t gather(strata_gathered_t *gathered, strata_input_t *input
     strata_pickle_t *pickle = NULL;
     char *bytes = NULL;
     size_t count = 0;
-    strata_status_t status = strata_input_rest(input, FILE_MAX, &bytes, &count);
+    strata_status_t status = strata_input_read_all(input, FILE_MAX, &bytes, &count);
     if (status != STRATA_OK) status = strata_fail_context("%s", gathered->path);
     if (status == STRATA_OK) status = strata_pickle_read(gathered->path, bytes, count, &pickle);
     if (status == STRATA_OK) status = read_root(&s, strata_pickle_root(pickle));

@@ -48,7 +48,7 @@ void strata_quick_begin(strata_quick_t *quick, const uint8_t *column_of, uint32_
 /* Returns the bit at which the first byte begins that is marked in its highest bit. */
 static unsigned first_bit(uint64_t marks) { return (unsigned)__builtin_ctzll(marks) & ~7u; }
 
-static const char *take_op(strata_quick_t *quick, const char *at) {
+static const char *parse_op(strata_quick_t *quick, const char *at) {
     uint64_t word = load(at);
     for (int i = 0; i < STRATA_TRACE_OPS; i++) {
         quick->op = (strata_trace_op_t)i;
@@ -75,7 +75,7 @@ static uint64_t some_digits(uint64_t digits, uint64_t others, unsigned *bits) {
 /* Marks each byte that is not a digit, and some bytes that follow one. */
 static uint64_t other_than_digits(uint64_t digits) { return ((digits + EACH(0x76)) | digits) & EACH(0x80); }
 
-static const char *take_long_number(const char *at, uint64_t high, uint64_t *value) {
+static const char *parse_long_number(const char *at, uint64_t high, uint64_t *value) {
     static const uint64_t tens[] = {1, 10, 100, 1000, 10000, 100000, 1000000, 10000000};
     uint64_t digits = load(at + WORD) ^ EACH('0'), others = other_than_digits(digits);
     unsigned bits;
@@ -85,7 +85,7 @@ static const char *take_long_number(const char *at, uint64_t high, uint64_t *val
     return at + WORD + bits / 8;
 }
 
-static const char *take_number(const char *at, uint64_t *value) {
+static const char *parse_number(const char *at, uint64_t *value) {
     unsigned first = (unsigned char)at[0] - (unsigned)'0';
     if (at[1] == ',' && first <= 9) {
         *value = first;
@@ -97,12 +97,12 @@ static const char *take_number(const char *at, uint64_t *value) {
     }
     uint64_t digits = load(at) ^ EACH('0'), others = other_than_digits(digits);
     unsigned bits;
-    if (__builtin_expect(!others, 0)) return take_long_number(at, eight_digits(digits), value);
+    if (__builtin_expect(!others, 0)) return parse_long_number(at, eight_digits(digits), value);
     *value = some_digits(digits, others, &bits) | (bits > 0 ? 0 : EMPTY);
     return at + bits / 8;
 }
 
-static const char *take_place(strata_quick_t *quick, const char *at) {
+static const char *parse_place(strata_quick_t *quick, const char *at) {
     quick->place = STRATA_PLACE_GPU;
     if (*at == ',' || *at == '\n' || *at == '\r') return at;
     for (int i = 0; i < STRATA_PLACE_KINDS; i++) {
@@ -114,7 +114,7 @@ static const char *take_place(strata_quick_t *quick, const char *at) {
     return NULL;
 }
 
-static const char *take_text(const char *at, char *text) {
+static const char *parse_text(const char *at, char *text) {
     size_t length = 0;
     if (*at == '"') return NULL;
     for (; at[length] != ',' && at[length] != '\n' && at[length] != '\r'; length++)
@@ -125,30 +125,30 @@ static const char *take_text(const char *at, char *text) {
 }
 
 /* A row with a name takes the slow path: most streams have their name in one row only. */
-static const char *take_nothing(const char *at) { return *at == ',' || *at == '\n' || *at == '\r' ? at : NULL; }
+static const char *expect_empty(const char *at) { return *at == ',' || *at == '\n' || *at == '\r' ? at : NULL; }
 
-static const char *take_word(strata_quick_t *quick, uint8_t column, const char *at) {
+static const char *parse_word(strata_quick_t *quick, uint8_t column, const char *at) {
     switch (column) {
-    case STRATA_COLUMN_stream_name: return take_nothing(at);
-    case STRATA_COLUMN_op: return take_op(quick, at);
-    case STRATA_COLUMN_place: return take_place(quick, at);
-    case STRATA_COLUMN_tag: return take_text(at, quick->tag);
-    default: return take_text(at, NULL);
+    case STRATA_COLUMN_stream_name: return expect_empty(at);
+    case STRATA_COLUMN_op: return parse_op(quick, at);
+    case STRATA_COLUMN_place: return parse_place(quick, at);
+    case STRATA_COLUMN_tag: return parse_text(at, quick->tag);
+    default: return parse_text(at, NULL);
     }
 }
 
 /* Takes the end of the line, LF or CR LF. */
-static const char *take_end(const char *at) {
+static const char *parse_end(const char *at) {
     at += *at == '\r';
     return *at == '\n' ? at + 1 : NULL;
 }
 
-static const char *take_fields(strata_quick_t *quick, const char *at) {
+static const char *parse_fields(strata_quick_t *quick, const char *at) {
     const uint8_t *column = quick->column_of, *last = column + quick->field_count - 1;
     for (uint64_t numbers = quick->numbers;; column++, at++, numbers >>= 1) {
-        at = numbers & 1 ? take_number(at, &quick->value[*column]) : take_word(quick, *column, at);
+        at = numbers & 1 ? parse_number(at, &quick->value[*column]) : parse_word(quick, *column, at);
         if (!at) return NULL;
-        if (column == last) return take_end(at);
+        if (column == last) return parse_end(at);
         if (*at != ',') return NULL;
     }
 }
@@ -158,7 +158,7 @@ static const char *take_fields(strata_quick_t *quick, const char *at) {
 static bool has(const strata_quick_t *quick, strata_trace_column_t column, uint64_t most) { return quick->value[column] <= most; }
 
 /* Rare operations take the slow path. */
-static bool has_its_own(const strata_quick_t *quick) {
+static bool has_required(const strata_quick_t *quick) {
     switch (quick->op) {
     case STRATA_TRACE_alloc:
         return has(quick, STRATA_COLUMN_id, EMPTY - 1) && has(quick, STRATA_COLUMN_size, STRATA_TRACE_SIZE_MAX);
@@ -174,21 +174,21 @@ static uint64_t or_zero(const strata_quick_t *quick, strata_trace_column_t colum
     return quick->value[column] == EMPTY ? 0 : quick->value[column];
 }
 
-static bool are_lawful_options(const strata_quick_t *quick) {
+static bool has_valid_options(const strata_quick_t *quick) {
     uint64_t align = or_zero(quick, STRATA_COLUMN_align);
     return or_zero(quick, STRATA_COLUMN_device) < STRATA_TRACE_DEVICES && or_zero(quick, STRATA_COLUMN_thread) <= UINT32_MAX &&
            align <= STRATA_TRACE_SIZE_MAX && (align & (align - 1)) == 0;
 }
 
-static bool is_lawful(const strata_quick_t *quick, uint64_t last_time) {
+static bool is_valid(const strata_quick_t *quick, uint64_t last_time) {
     uint64_t time_us = quick->value[STRATA_COLUMN_time_us];
     return time_us <= STRATA_TRACE_TIME_MAX && time_us >= last_time && has(quick, STRATA_COLUMN_stream, STRATA_TRACE_NUMBER_MAX) &&
-           has_its_own(quick) && (!quick->optional || are_lawful_options(quick));
+           has_required(quick) && (!quick->optional || has_valid_options(quick));
 }
 
 /* Sets each field separately, because a record is too large to be cleared cheaply. A column counts only for
  * the operations that have it. */
-static void give(const strata_quick_t *quick, strata_trace_record_t *record) {
+static void fill_record(const strata_quick_t *quick, strata_trace_record_t *record) {
     bool alloc = quick->op == STRATA_TRACE_alloc, work = quick->op == STRATA_TRACE_work, wait = quick->op == STRATA_TRACE_wait;
     record->op = quick->op;
     record->place = quick->place;
@@ -214,9 +214,9 @@ static void give(const strata_quick_t *quick, strata_trace_record_t *record) {
 
 size_t strata_quick_row(strata_quick_t *quick, const char *bytes, size_t count, uint64_t last_time, strata_trace_record_t *record) {
     if (count < quick->reach) return 0;
-    const char *after = take_fields(quick, bytes);
-    if (!after || after - bytes > STRATA_TRACE_LINE_BYTES || !is_lawful(quick, last_time)) return 0;
-    give(quick, record);
+    const char *after = parse_fields(quick, bytes);
+    if (!after || after - bytes > STRATA_TRACE_LINE_BYTES || !is_valid(quick, last_time)) return 0;
+    fill_record(quick, record);
     return (size_t)(after - bytes);
 }
 

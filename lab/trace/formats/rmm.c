@@ -50,7 +50,7 @@ static bool parse_time(const char *text, uint64_t *us) {
 static strata_status_t read_time(log_t *log, uint64_t *us) {
     uint64_t time;
     if (!parse_time(field(log, TIME), &time))
-        return WRONG(log, TIME, "the time is \"%s\"; RMM writes HH:MM:SS.ffffff", strata_shown(field(log, TIME)).text);
+        return WRONG(log, TIME, "the time is \"%s\"; RMM writes HH:MM:SS.ffffff", strata_excerpt(field(log, TIME)).text);
     if (log->last > time && log->last - time > DAY_US / 2) log->days += DAY_US;
     log->last = time;
     *us = log->days + time;
@@ -62,13 +62,13 @@ static strata_status_t read_numbers(log_t *log, strata_gathered_event_t *event) 
     const char *pointer = field(log, POINTER), *stream = field(log, STREAM);
     uint64_t thread = 0;
     if (!strata_parse_whole(thread_field, &thread))
-        return WRONG(log, THREAD, "the thread is \"%s\"; RMM writes a number", strata_shown(thread_field).text);
+        return WRONG(log, THREAD, "the thread is \"%s\"; RMM writes a number", strata_excerpt(thread_field).text);
     if (!strata_parse_whole(size, &event->size))
-        return WRONG(log, SIZE, "the size is \"%s\"; RMM writes bytes", strata_shown(size).text);
+        return WRONG(log, SIZE, "the size is \"%s\"; RMM writes bytes", strata_excerpt(size).text);
     if (!strata_parse_address(pointer, &event->address))
-        return WRONG(log, POINTER, "the pointer is \"%s\"; RMM writes 0x... or (nil)", strata_shown(pointer).text);
+        return WRONG(log, POINTER, "the pointer is \"%s\"; RMM writes 0x... or (nil)", strata_excerpt(pointer).text);
     if (!strata_parse_address(stream, &event->stream))
-        return WRONG(log, STREAM, "the stream is \"%s\"; RMM writes 0x...", strata_shown(stream).text);
+        return WRONG(log, STREAM, "the stream is \"%s\"; RMM writes 0x...", strata_excerpt(stream).text);
     event->thread = (uint32_t)thread;
     return STRATA_OK;
 }
@@ -82,7 +82,7 @@ static strata_status_t read_row(log_t *log) {
     if (strcmp(action, "allocate failure") == 0) return strata_gathered_failed(log->gathered, &event);
     if (strcmp(action, "allocate") == 0) return strata_gathered_alloc(log->gathered, &event);
     if (strcmp(action, "free") == 0) return event.address ? strata_gathered_free(log->gathered, &event, false) : STRATA_OK;
-    return WRONG(log, ACTION, "the action is \"%s\"; RMM writes allocate, allocate failure or free", strata_shown(action).text);
+    return WRONG(log, ACTION, "the action is \"%s\"; RMM writes allocate, allocate failure or free", strata_excerpt(action).text);
 }
 
 /* Finds the field index of each column. Unknown columns are ignored. */
@@ -127,9 +127,9 @@ static strata_status_t read_rows(log_t *log) {
 
 static strata_status_t gather(strata_gathered_t *gathered, strata_input_t *input) {
     log_t log = {.gathered = gathered};
-    strata_status_t status = strata_lines_over(&log.lines, gathered->path, input);
+    strata_status_t status = strata_lines_init(&log.lines, gathered->path, input);
     if (status == STRATA_OK) status = read_rows(&log);
-    if (strata_lines_cut_off(&log.lines, status)) {
+    if (strata_lines_is_truncated(&log.lines, status)) {
         gathered->notes.cut_off = 1;
         status = STRATA_OK;
     }

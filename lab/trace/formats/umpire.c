@@ -13,7 +13,7 @@
 #include "platform/host/host_memory.h"
 #include "trace/text/lines.h"
 
-enum { ALLOCATORS = 4096, NAME_BYTES = 256, BEGUN = 64 };
+enum { ALLOCATORS = 4096, NAME_BYTES = 256, PENDING_MAX = 64 };
 
 typedef struct allocator {
     char name[NAME_BYTES];
@@ -23,94 +23,94 @@ typedef struct allocator {
 } allocator_t;
 
 /* A reallocation that is in progress. */
-typedef struct begun {
+typedef struct pending {
     uint64_t ref, from, size;
     uint32_t since; /* number of ids assigned before it */
-} begun_t;
+} pending_t;
 
 typedef struct log {
     strata_gathered_t *gathered;
     strata_lines_t lines;
     allocator_t *allocators; /* the last one of a ref or name counts */
     size_t count;
-    begun_t begun[BEGUN]; /* if the array is full, the oldest is dropped */
-    size_t begun_count;
+    pending_t pending[PENDING_MAX]; /* if the array is full, the oldest is dropped */
+    size_t pending_count;
 } log_t;
 
 /* The contents of a line. */
-typedef struct said {
+typedef struct fields {
     const char *begin;
     strata_json_slice_t name, parent, allocator_name, allocation_name;
     uint64_t ref, pointer, from, size, time_ns;
     bool has_ref, has_pointer, has_from, has_size, has_time;
     bool is_old;
-} said_t;
+} fields_t;
 
 /* ---- a line ---- */
 
 static const char *read_numeric(void *context, strata_json_slice_t name, strata_json_slice_t value) {
-    said_t *said = context;
-    if (strata_json_is(name, "size")) said->has_size = strata_json_whole(value, &said->size, NULL);
+    fields_t *fields = context;
+    if (strata_json_is(name, "size")) fields->has_size = strata_json_whole(value, &fields->size, NULL);
     return NULL;
 }
 
 static const char *read_string(void *context, strata_json_slice_t name, strata_json_slice_t value) {
-    said_t *said = context;
-    if (strata_json_is(name, "allocator_ref")) said->has_ref = strata_json_address(value, &said->ref);
-    if (strata_json_is(name, "pointer")) said->has_pointer = strata_json_address(value, &said->pointer);
-    if (strata_json_is(name, "new_ptr")) said->has_pointer = strata_json_address(value, &said->pointer);
-    if (strata_json_is(name, "current_ptr")) said->has_from = strata_json_address(value, &said->from);
-    if (strata_json_is(name, "arg0")) said->parent = value;
-    if (strata_json_is(name, "allocation_name")) said->allocation_name = value;
+    fields_t *fields = context;
+    if (strata_json_is(name, "allocator_ref")) fields->has_ref = strata_json_address(value, &fields->ref);
+    if (strata_json_is(name, "pointer")) fields->has_pointer = strata_json_address(value, &fields->pointer);
+    if (strata_json_is(name, "new_ptr")) fields->has_pointer = strata_json_address(value, &fields->pointer);
+    if (strata_json_is(name, "current_ptr")) fields->has_from = strata_json_address(value, &fields->from);
+    if (strata_json_is(name, "arg0")) fields->parent = value;
+    if (strata_json_is(name, "allocation_name")) fields->allocation_name = value;
     return NULL;
 }
 
 static const char *read_tag(void *context, strata_json_slice_t name, strata_json_slice_t value) {
-    said_t *said = context;
-    if (strata_json_is(name, "allocator_name")) said->allocator_name = value;
+    fields_t *fields = context;
+    if (strata_json_is(name, "allocator_name")) fields->allocator_name = value;
     return NULL;
 }
 
 /* In old logs, the first argument of makeAllocator is the allocator below it. */
 static const char *read_argument(void *context, strata_json_slice_t name, strata_json_slice_t value) {
-    said_t *said = context;
+    fields_t *fields = context;
     (void)name;
-    if (!said->parent.at) said->parent = value;
+    if (!fields->parent.at) fields->parent = value;
     return NULL;
 }
 
 static const char *read_payload(void *context, strata_json_slice_t name, strata_json_slice_t value) {
-    said_t *said = context;
-    strata_json_scan_t scan = {.begin = said->begin};
-    if (strata_json_is(name, "name") || strata_json_is(name, "allocator_name")) said->allocator_name = value;
-    if (strata_json_is(name, "memory_ptr")) said->has_pointer = strata_json_address(value, &said->pointer);
-    if (strata_json_is(name, "ptr")) said->has_from = strata_json_address(value, &said->from);
-    if (strata_json_is(name, "args") && *value.at == '[') (void)strata_json_value(&scan, value.at, read_argument, said);
-    (void)read_numeric(said, name, value);
-    if (strata_json_is(name, "allocator_ref")) said->has_ref = strata_json_address(value, &said->ref);
+    fields_t *fields = context;
+    strata_json_scan_t scan = {.begin = fields->begin};
+    if (strata_json_is(name, "name") || strata_json_is(name, "allocator_name")) fields->allocator_name = value;
+    if (strata_json_is(name, "memory_ptr")) fields->has_pointer = strata_json_address(value, &fields->pointer);
+    if (strata_json_is(name, "ptr")) fields->has_from = strata_json_address(value, &fields->from);
+    if (strata_json_is(name, "args") && *value.at == '[') (void)strata_json_value(&scan, value.at, read_argument, fields);
+    (void)read_numeric(fields, name, value);
+    if (strata_json_is(name, "allocator_ref")) fields->has_ref = strata_json_address(value, &fields->ref);
     return NULL;
 }
 
-static void read_result(said_t *said, strata_json_slice_t value) {
-    strata_json_scan_t scan = {.begin = said->begin};
-    if (*value.at == '{') (void)strata_json_value(&scan, value.at, read_payload, said);
-    else said->has_ref = strata_json_address(value, &said->ref);
+static void read_result(fields_t *fields, strata_json_slice_t value) {
+    strata_json_scan_t scan = {.begin = fields->begin};
+    if (*value.at == '{') (void)strata_json_value(&scan, value.at, read_payload, fields);
+    else fields->has_ref = strata_json_address(value, &fields->ref);
 }
 
 static const char *read_member(void *context, strata_json_slice_t name, strata_json_slice_t value) {
-    said_t *said = context;
-    strata_json_scan_t scan = {.begin = said->begin};
-    if (strata_json_is(name, "name")) said->name = value;
-    if (strata_json_is(name, "timestamp")) said->has_time = strata_json_whole(value, &said->time_ns, NULL);
-    if (strata_json_is(name, "numeric_args")) (void)strata_json_value(&scan, value.at, read_numeric, said);
-    if (strata_json_is(name, "string_args")) (void)strata_json_value(&scan, value.at, read_string, said);
-    if (strata_json_is(name, "tags")) (void)strata_json_value(&scan, value.at, read_tag, said);
+    fields_t *fields = context;
+    strata_json_scan_t scan = {.begin = fields->begin};
+    if (strata_json_is(name, "name")) fields->name = value;
+    if (strata_json_is(name, "timestamp")) fields->has_time = strata_json_whole(value, &fields->time_ns, NULL);
+    if (strata_json_is(name, "numeric_args")) (void)strata_json_value(&scan, value.at, read_numeric, fields);
+    if (strata_json_is(name, "string_args")) (void)strata_json_value(&scan, value.at, read_string, fields);
+    if (strata_json_is(name, "tags")) (void)strata_json_value(&scan, value.at, read_tag, fields);
     if (strata_json_is(name, "event")) {
-        said->name = value;
-        said->is_old = true;
+        fields->name = value;
+        fields->is_old = true;
     }
-    if (strata_json_is(name, "payload")) (void)strata_json_value(&scan, value.at, read_payload, said);
-    if (strata_json_is(name, "result")) read_result(said, value);
+    if (strata_json_is(name, "payload")) (void)strata_json_value(&scan, value.at, read_payload, fields);
+    if (strata_json_is(name, "result")) read_result(fields, value);
     return NULL;
 }
 
@@ -152,12 +152,12 @@ static const allocator_t *find(const log_t *log, const char *name, uint64_t ref)
 }
 
 /* An allocator over an unknown one is assumed to be on the GPU. */
-static strata_status_t add_allocator(log_t *log, const said_t *said) {
+static strata_status_t add_allocator(log_t *log, const fields_t *fields) {
     allocator_t made = {.place = STRATA_PLACE_GPU};
     char parent[NAME_BYTES];
-    if (!said->has_ref) return STRATA_OK;
-    unquote(said->allocator_name, made.name, sizeof made.name);
-    unquote(said->parent, parent, sizeof parent);
+    if (!fields->has_ref) return STRATA_OK;
+    unquote(fields->allocator_name, made.name, sizeof made.name);
+    unquote(fields->parent, parent, sizeof parent);
     const allocator_t *below = *parent ? find(log, parent, 0) : NULL;
     if (below) {
         made.place = below->place;
@@ -165,7 +165,7 @@ static strata_status_t add_allocator(log_t *log, const said_t *said) {
     } else if (!place_of(made.name, &made)) {
         (void)place_of(parent, &made);
     }
-    made.ref = said->ref;
+    made.ref = fields->ref;
     if (log->count == ALLOCATORS) return strata_lines_fail(&log->lines, 1, "more than %d allocators; split the log", ALLOCATORS);
     log->allocators[log->count++] = made;
     return STRATA_OK;
@@ -178,56 +178,56 @@ static bool is_one_of(strata_json_slice_t name, const char *a, const char *b) {
 }
 
 /* Returns the latest reallocation in progress with this allocator, and at this address if the line has one. */
-static bool take_begun(log_t *log, const said_t *said, begun_t *begun) {
-    size_t at = log->begun_count;
+static bool pop_pending(log_t *log, const fields_t *fields, pending_t *pending) {
+    size_t at = log->pending_count;
     for (; at > 0; at--) {
-        const begun_t *one = &log->begun[at - 1];
-        if (one->ref == said->ref && (!said->has_from || one->from == said->from)) break;
+        const pending_t *one = &log->pending[at - 1];
+        if (one->ref == fields->ref && (!fields->has_from || one->from == fields->from)) break;
     }
     if (at == 0) return false;
-    *begun = log->begun[at - 1];
-    log->begun_count--;
-    memmove(&log->begun[at - 1], &log->begun[at], (log->begun_count - (at - 1)) * sizeof *begun);
+    *pending = log->pending[at - 1];
+    log->pending_count--;
+    memmove(&log->pending[at - 1], &log->pending[at], (log->pending_count - (at - 1)) * sizeof *pending);
     return true;
 }
 
 /* A line without the new address begins a reallocation. */
-static strata_status_t reallocate(log_t *log, const said_t *said, strata_gathered_event_t *event) {
-    begun_t begun = {.ref = said->ref, .from = said->from, .size = said->size, .since = log->gathered->ids};
-    if (!said->has_pointer) {
-        if (!said->has_from) return strata_lines_fail(&log->lines, 1, "the line has no address");
-        if (!said->has_size) return strata_lines_fail(&log->lines, 1, "the line has no size");
-        if (log->begun_count == BEGUN) memmove(log->begun, log->begun + 1, --log->begun_count * sizeof begun);
-        log->begun[log->begun_count++] = begun;
+static strata_status_t reallocate(log_t *log, const fields_t *fields, strata_gathered_event_t *event) {
+    pending_t pending = {.ref = fields->ref, .from = fields->from, .size = fields->size, .since = log->gathered->ids};
+    if (!fields->has_pointer) {
+        if (!fields->has_from) return strata_lines_fail(&log->lines, 1, "the line has no address");
+        if (!fields->has_size) return strata_lines_fail(&log->lines, 1, "the line has no size");
+        if (log->pending_count == PENDING_MAX) memmove(log->pending, log->pending + 1, --log->pending_count * sizeof pending);
+        log->pending[log->pending_count++] = pending;
         return STRATA_OK;
     }
-    if (!take_begun(log, said, &begun)) {
+    if (!pop_pending(log, fields, &pending)) {
         log->gathered->notes.other_actions++;
         return STRATA_OK;
     }
-    event->size = begun.size;
-    return strata_gathered_moved(log->gathered, event, begun.from, begun.since);
+    event->size = pending.size;
+    return strata_gathered_reallocated(log->gathered, event, pending.from, pending.since);
 }
 
-static strata_status_t add_event(log_t *log, const said_t *said) {
+static strata_status_t add_event(log_t *log, const fields_t *fields) {
     char name[STRATA_TRACE_TAG_BYTES];
-    strata_gathered_event_t event = {.time_us = said->time_ns / 1000, .address = said->pointer, .size = said->size};
-    const allocator_t *allocator = said->has_ref ? find(log, NULL, said->ref) : NULL;
+    strata_gathered_event_t event = {.time_us = fields->time_ns / 1000, .address = fields->pointer, .size = fields->size};
+    const allocator_t *allocator = fields->has_ref ? find(log, NULL, fields->ref) : NULL;
     if (allocator) {
         event.place = allocator->place;
         event.device = allocator->device;
     }
-    unquote(said->allocation_name, name, sizeof name);
+    unquote(fields->allocation_name, name, sizeof name);
     event.tag = name;
-    if (!said->has_time) return strata_lines_fail(&log->lines, 1, "the line has no timestamp");
-    if (strata_json_is(said->name, "\"release\"")) return strata_gathered_mark(log->gathered, STRATA_TRACE_release, &event);
-    if (is_one_of(said->name, "\"reallocate\"", "\"reallocate_ex\"")) return reallocate(log, said, &event);
-    bool begins = said->is_old && !said->has_pointer && strata_json_is(said->name, "\"allocate\"");
+    if (!fields->has_time) return strata_lines_fail(&log->lines, 1, "the line has no timestamp");
+    if (strata_json_is(fields->name, "\"release\"")) return strata_gathered_mark(log->gathered, STRATA_TRACE_release, &event);
+    if (is_one_of(fields->name, "\"reallocate\"", "\"reallocate_ex\"")) return reallocate(log, fields, &event);
+    bool begins = fields->is_old && !fields->has_pointer && strata_json_is(fields->name, "\"allocate\"");
     if (begins) return STRATA_OK;
-    if (!said->has_pointer) return strata_lines_fail(&log->lines, 1, "the line has no pointer");
-    if (strata_json_is(said->name, "\"deallocate\""))
+    if (!fields->has_pointer) return strata_lines_fail(&log->lines, 1, "the line has no pointer");
+    if (strata_json_is(fields->name, "\"deallocate\""))
         return event.address ? strata_gathered_free(log->gathered, &event, false) : STRATA_OK;
-    if (!said->has_size) return strata_lines_fail(&log->lines, 1, "the line has no size");
+    if (!fields->has_size) return strata_lines_fail(&log->lines, 1, "the line has no size");
     return strata_gathered_alloc(log->gathered, &event);
 }
 
@@ -235,17 +235,17 @@ static strata_status_t read_line(log_t *log) {
     static const char *const events[] = {"\"allocate\"", "\"named_allocate\"", "\"deallocate\"",
                                          "\"release\"",  "\"reallocate\"",     "\"reallocate_ex\""};
     strata_json_scan_t scan = {.begin = log->lines.text};
-    said_t said = {.begin = log->lines.text};
-    const char *end = strata_json_value(&scan, log->lines.text, read_member, &said);
+    fields_t fields = {.begin = log->lines.text};
+    const char *end = strata_json_value(&scan, log->lines.text, read_member, &fields);
     if (end) end = strata_json_spaces(end);
     if (!end || *end)
         return strata_lines_fail(&log->lines, (uint32_t)((end ? end : scan.at) - scan.begin) + 1, "%s",
-                                 end ? "text follows the object" : scan.wrong);
+                                 end ? "text follows the object" : scan.error);
     for (size_t i = 0; i < sizeof events / sizeof *events; i++)
-        if (strata_json_is(said.name, events[i])) return add_event(log, &said);
-    bool makes = is_one_of(said.name, "\"make_allocator\"", "\"make_memory_resource\"") ||
-                 is_one_of(said.name, "\"makeAllocator\"", "\"makeMemoryResource\"");
-    return makes ? add_allocator(log, &said) : STRATA_OK;
+        if (strata_json_is(fields.name, events[i])) return add_event(log, &fields);
+    bool makes = is_one_of(fields.name, "\"make_allocator\"", "\"make_memory_resource\"") ||
+                 is_one_of(fields.name, "\"makeAllocator\"", "\"makeMemoryResource\"");
+    return makes ? add_allocator(log, &fields) : STRATA_OK;
 }
 
 static strata_status_t read_lines(log_t *log) {
@@ -263,9 +263,9 @@ static strata_status_t gather(strata_gathered_t *gathered, strata_input_t *input
     log_t log = {.gathered = gathered};
     log.allocators = strata_host_new(ALLOCATORS, sizeof *log.allocators);
     if (!log.allocators) return STRATA_E_HOST_MEMORY;
-    strata_status_t status = strata_lines_over(&log.lines, gathered->path, input);
+    strata_status_t status = strata_lines_init(&log.lines, gathered->path, input);
     if (status == STRATA_OK) status = read_lines(&log);
-    if (strata_lines_cut_off(&log.lines, status)) {
+    if (strata_lines_is_truncated(&log.lines, status)) {
         gathered->notes.cut_off = 1;
         status = STRATA_OK;
     }

@@ -24,7 +24,7 @@ struct strata_trace_feed {
     strata_trace_t *trace; /* NULL until the reader ends; after an error, the part before it */
 };
 
-static void show(void *context, const strata_trace_t *so_far) {
+static void publish(void *context, const strata_trace_t *so_far) {
     strata_trace_feed_t *feed = context;
     pthread_mutex_lock(&feed->lock);
     feed->shown = *so_far;
@@ -36,10 +36,10 @@ static void show(void *context, const strata_trace_t *so_far) {
 
 static void *read_all(void *context) {
     strata_trace_feed_t *feed = context;
-    const strata_trace_pieces_t pieces = {.show = show, .context = feed, .expected = feed->expected};
+    const strata_trace_pieces_t pieces = {.publish = publish, .context = feed, .expected = feed->expected};
     strata_trace_t *trace = NULL;
     strata_status_t status = strata_trace_load_in_pieces(feed->reader, feed->path, &pieces, &trace);
-    if (status == STRATA_OK) show(feed, trace);
+    if (status == STRATA_OK) publish(feed, trace);
     pthread_mutex_lock(&feed->lock);
     if (status != STRATA_OK) feed->error = *strata_last_error();
     feed->trace = trace;
@@ -55,7 +55,7 @@ static size_t expected_rows(const char *path) {
     return (size_t)strata_min((uint64_t)found.st_size / ROW_BYTES, STRATA_TRACE_EVENTS);
 }
 
-static void drop(strata_trace_feed_t *feed) {
+static void delete_feed(strata_trace_feed_t *feed) {
     strata_trace_reader_close(feed->reader);
     pthread_cond_destroy(&feed->more);
     pthread_mutex_destroy(&feed->lock);
@@ -68,9 +68,9 @@ static void drop(strata_trace_feed_t *feed) {
 static void start(strata_trace_feed_t *feed) {
     sigset_t before;
     bool names = strata_trace_reader_columns(feed->reader) & 1u << STRATA_COLUMN_stream_name;
-    strata_begun_block(&before);
+    strata_partial_block_signals(&before);
     feed->started = !names && pthread_create(&feed->thread, NULL, read_all, feed) == 0;
-    strata_begun_unblock(&before);
+    strata_partial_unblock_signals(&before);
     if (!feed->started) read_all(feed);
 }
 
@@ -83,7 +83,7 @@ strata_status_t strata_trace_feed_begin(const char *path, strata_trace_feed_t **
     made->expected = expected_rows(path);
     strata_status_t status = made->path ? strata_trace_reader_open(path, &made->reader) : STRATA_E_HOST_MEMORY;
     if (status != STRATA_OK) {
-        drop(made);
+        delete_feed(made);
         return status;
     }
     start(made);
@@ -126,6 +126,6 @@ strata_status_t strata_trace_feed_finish(strata_trace_feed_t *feed, strata_trace
     strata_status_t status = state_of(feed);
     if (status == STRATA_OK) *trace = forget_older(feed->trace);
     else strata_trace_delete(feed->trace);
-    drop(feed);
+    delete_feed(feed);
     return status;
 }

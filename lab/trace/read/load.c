@@ -13,8 +13,8 @@
 /* The state of an id while the file is read. */
 typedef struct lifetime {
     uint64_t size;
-    uint32_t begun; /* line of its alloc */
-    uint32_t ended; /* line of its free, or 0 if it is live */
+    uint32_t alloc_line; /* line of its alloc */
+    uint32_t free_line; /* line of its free, or 0 if it is live */
     uint16_t stream; /* of its alloc, as an index */
     uint8_t device;
     uint8_t place;
@@ -28,10 +28,10 @@ typedef struct kernel {
 } kernel_t;
 
 /* The pools that a stream has begun and not ended, the innermost last. */
-typedef struct begun {
-    uint16_t pools[STRATA_TRACE_BEGUN];
+typedef struct open_pools {
+    uint16_t pools[STRATA_TRACE_OPEN_POOLS];
     uint32_t count;
-} begun_t;
+} open_pools_t;
 
 enum { PIECE_ROWS = 4096 };
 
@@ -46,7 +46,7 @@ typedef struct loader {
     lifetime_t *lifetimes;
     size_t lifetime_capacity;
     kernel_t *kernels; /* by stream */
-    begun_t *begun; /* by stream */
+    open_pools_t *open_pools; /* by stream */
     strata_ids_t ids, streams, pools, tags, borrows;
     strata_ids_t stacks; /* by the reader's addresses */
     uint64_t last_key; /* key of the stream that was looked up last, and its index; only valid if there is a stream */
@@ -153,24 +153,24 @@ static strata_status_t intern_pool(loader_t *loader, const strata_trace_record_t
 }
 
 static strata_status_t begin_pool(loader_t *loader, const strata_trace_record_t *record, const strata_trace_event_t *event) {
-    begun_t *begun = &loader->begun[event->stream];
-    if (begun->count == STRATA_TRACE_BEGUN)
+    open_pools_t *open_pools = &loader->open_pools[event->stream];
+    if (open_pools->count == STRATA_TRACE_OPEN_POOLS)
         return wrong(loader, record->line, STRATA_COLUMN_pool,
                      "stream %llu has %d open pools, the maximum; write their pool_end first", (unsigned long long)record->stream,
-                     STRATA_TRACE_BEGUN);
-    begun->pools[begun->count++] = event->pool;
+                     STRATA_TRACE_OPEN_POOLS);
+    open_pools->pools[open_pools->count++] = event->pool;
     return STRATA_OK;
 }
 
 static strata_status_t end_pool(loader_t *loader, const strata_trace_record_t *record, const strata_trace_event_t *event) {
-    begun_t *begun = &loader->begun[event->stream];
-    uint32_t at = begun->count;
-    while (at > 0 && begun->pools[at - 1] != event->pool) at--;
+    open_pools_t *open_pools = &loader->open_pools[event->stream];
+    uint32_t at = open_pools->count;
+    while (at > 0 && open_pools->pools[at - 1] != event->pool) at--;
     if (at == 0)
         return wrong(loader, record->line, STRATA_COLUMN_pool,
                      "pool_end of pool %llu, which is not open on stream %llu; write its pool_begin first",
                      (unsigned long long)record->pool, (unsigned long long)record->stream);
-    for (begun->count--; at <= begun->count; at++) begun->pools[at - 1] = begun->pools[at];
+    for (open_pools->count--; at <= open_pools->count; at++) open_pools->pools[at - 1] = open_pools->pools[at];
     return STRATA_OK;
 }
 
@@ -181,7 +181,7 @@ static strata_status_t name_stream(loader_t *loader, const strata_trace_record_t
     if (*name && strcmp(*name, record->stream_name) != 0)
         return wrong(loader, record->line, STRATA_COLUMN_stream_name,
                      "stream %llu is \"%.60s\" here and \"%.60s\" above; give each stream one name",
-                     (unsigned long long)record->stream, strata_shown(record->stream_name).text, strata_shown(*name).text);
+                     (unsigned long long)record->stream, strata_excerpt(record->stream_name).text, strata_excerpt(*name).text);
     if (!*name) *name = strata_host_strdup(record->stream_name);
     return *name ? STRATA_OK : STRATA_E_HOST_MEMORY;
 }
@@ -194,8 +194,8 @@ static strata_status_t set_pool(loader_t *loader, const strata_trace_record_t *r
     if (record->op == STRATA_TRACE_pool_end) return end_pool(loader, record, event);
     bool device_memory = record->place == STRATA_PLACE_GPU || record->place == STRATA_PLACE_MANAGED;
     if (record->op != STRATA_TRACE_alloc || record->has_pool || !device_memory) return status;
-    const begun_t *begun = &loader->begun[event->stream];
-    if (begun->count > 0) event->pool = begun->pools[begun->count - 1];
+    const open_pools_t *open_pools = &loader->open_pools[event->stream];
+    if (open_pools->count > 0) event->pool = open_pools->pools[open_pools->count - 1];
     return status;
 }
 
@@ -213,7 +213,7 @@ static strata_status_t add_tag(loader_t *loader, const char *tag, uint64_t key, 
 static strata_status_t intern_tag(loader_t *loader, const char *tag, uint32_t line, uint16_t *index) {
     *index = 0;
     if (!*tag) return STRATA_OK;
-    uint64_t key = strata_ids_word(&loader->tags, tag);
+    uint64_t key = strata_ids_hash_word(&loader->tags, tag);
     uint32_t found = strata_ids_find(&loader->tags, key);
     while (found != STRATA_IDS_NONE && strcmp(loader->trace->tags[found], tag) != 0) found = strata_ids_find(&loader->tags, ++key);
     if (found == STRATA_IDS_NONE) {
@@ -255,13 +255,13 @@ static strata_status_t begin_lifetime(loader_t *loader, const strata_trace_recor
     if (known != STRATA_IDS_NONE)
         return wrong(loader, record->line, STRATA_COLUMN_id,
                      "id %llu is allocated a second time (first on line %u); give each lifetime its own id",
-                     (unsigned long long)record->id, loader->lifetimes[known].begun);
+                     (unsigned long long)record->id, loader->lifetimes[known].alloc_line);
     strata_status_t status = reserve((void **)&loader->lifetimes, &loader->lifetime_capacity, trace->lifetimes,
                                      sizeof *loader->lifetimes);
     if (status == STRATA_OK) status = strata_ids_add(&loader->ids, record->id);
     if (status != STRATA_OK) return status;
     loader->lifetimes[trace->lifetimes] = (lifetime_t){.size = record->size,
-                                                       .begun = record->line,
+                                                       .alloc_line = record->line,
                                                        .stream = event->stream,
                                                        .device = (uint8_t)record->device,
                                                        .place = (uint8_t)record->place};
@@ -284,18 +284,18 @@ static strata_status_t use_lifetime(loader_t *loader, const strata_trace_record_
         return wrong(loader, record->line, STRATA_COLUMN_id, "%s of id %llu, which no row above allocates; write its alloc first",
                      strata_trace_op_name(record->op), id);
     lifetime_t *lifetime = &loader->lifetimes[event->id];
-    if (lifetime->ended)
+    if (lifetime->free_line)
         return wrong(loader, record->line, STRATA_COLUMN_id,
                      "%s of id %llu, which was freed on line %u; give each lifetime its own id", strata_trace_op_name(record->op),
-                     id, lifetime->ended);
+                     id, lifetime->free_line);
     bool device_memory = lifetime->place == STRATA_PLACE_GPU || lifetime->place == STRATA_PLACE_MANAGED;
     if (device_memory && lifetime->device != record->device)
         return wrong(loader, record->line, STRATA_COLUMN_device,
                      "%s of id %llu on device %u, but it was allocated on device %u (line %u)", strata_trace_op_name(record->op),
-                     id, record->device, lifetime->device, lifetime->begun);
+                     id, record->device, lifetime->device, lifetime->alloc_line);
     event->place = lifetime->place;
     if (record->op != STRATA_TRACE_free) return STRATA_OK;
-    lifetime->ended = record->line;
+    lifetime->free_line = record->line;
     loader->live_bytes -= lifetime->size;
     return STRATA_OK;
 }
@@ -405,9 +405,9 @@ static strata_status_t add(loader_t *loader, const strata_trace_record_t *record
     return status;
 }
 
-static void show(loader_t *loader) {
+static void publish_rows(loader_t *loader) {
     loader->shown_at = loader->trace->count + PIECE_ROWS;
-    loader->pieces->show(loader->pieces->context, loader->trace);
+    loader->pieces->publish(loader->pieces->context, loader->trace);
 }
 
 static strata_status_t load_rows(loader_t *loader) {
@@ -419,7 +419,7 @@ static strata_status_t load_rows(loader_t *loader) {
         status = add(loader, &record);
         if (status == STRATA_OK && loader->row) status = loader->row(loader->context, &record);
         if (status != STRATA_OK) return status;
-        if (loader->trace->count >= loader->shown_at) show(loader);
+        if (loader->trace->count >= loader->shown_at) publish_rows(loader);
     }
 }
 
@@ -432,16 +432,16 @@ static strata_status_t loader_begin(loader_t *loader, const char *path) {
     trace->tags = strata_host_new(STRATA_TRACE_TAGS, sizeof *trace->tags);
     trace->pools = strata_host_new(STRATA_TRACE_POOLS, sizeof *trace->pools);
     loader->kernels = strata_host_new(STRATA_TRACE_STREAMS, sizeof *loader->kernels);
-    loader->begun = strata_host_new(STRATA_TRACE_STREAMS, sizeof *loader->begun);
-    bool all = trace->path && trace->streams && trace->tags && trace->pools && loader->kernels && loader->begun;
+    loader->open_pools = strata_host_new(STRATA_TRACE_STREAMS, sizeof *loader->open_pools);
+    bool all = trace->path && trace->streams && trace->tags && trace->pools && loader->kernels && loader->open_pools;
     strata_status_t status = all ? add_stack(loader, "") : STRATA_E_HOST_MEMORY;
-    return status == STRATA_OK ? add_tag(loader, "", strata_ids_word(&loader->tags, ""), 0) : status;
+    return status == STRATA_OK ? add_tag(loader, "", strata_ids_hash_word(&loader->tags, ""), 0) : status;
 }
 
 static void loader_end(loader_t *loader) {
     strata_host_delete(loader->lifetimes);
     strata_host_delete(loader->kernels);
-    strata_host_delete(loader->begun);
+    strata_host_delete(loader->open_pools);
     strata_ids_clear(&loader->ids);
     strata_ids_clear(&loader->streams);
     strata_ids_clear(&loader->pools);

@@ -1,8 +1,8 @@
 /* Reads traces row by row, whatever the file's format. */
 #include <string.h>
 
-#include "lab/trace/formats/format.h"
 #include "lab/trace/formats/foreign.h"
+#include "lab/trace/formats/format.h"
 #include "platform/host/host_memory.h"
 #include "trace/text/json_scan.h"
 
@@ -24,9 +24,9 @@ static bool begins_own_trace(const char *text) {
 
 /* The rows of a readable file may contain the marker of an unreadable kind. So the search covers only files
  * without a recognized header: JSON, and files that no reader accepts. */
-static const char *stranger_in(const strata_trace_format_t *format, const char *text, const char *unmarked, size_t count) {
+static const char *foreign_in(const strata_trace_format_t *format, const char *text, const char *unmarked, size_t count) {
     bool searched = format == &strata_trace_own ? !begins_own_trace(unmarked) : *strata_json_begin(text) == '{';
-    return searched ? strata_trace_stranger(text, count) : NULL;
+    return searched ? strata_trace_foreign(text, count) : NULL;
 }
 
 /* Finds the format of an input without consuming any of it. */
@@ -34,13 +34,13 @@ static strata_status_t recognise(const char *path, strata_input_t *input, const 
     char text[STRATA_INPUT_HEAD + 1];
     const char *head;
     size_t count;
-    strata_status_t status = strata_input_head(input, &head, &count);
+    strata_status_t status = strata_input_peek(input, &head, &count);
     if (status != STRATA_OK) return strata_fail_at(status, 1, 1, "%s:1:1: %s", path, strata_last_error()->text);
     memcpy(text, head, count);
     text[count] = '\0';
     size_t mark = strncmp(text, "\xef\xbb\xbf", 3) == 0 ? 3 : 0;
     *format = strata_trace_format_of(text + mark, count - mark);
-    const char *stranger = stranger_in(*format, text, text + mark, count);
+    const char *stranger = foreign_in(*format, text, text + mark, count);
     if (stranger) return strata_fail_at(STRATA_E_FORMAT, 1, 1, "%s:1:1: %s", path, stranger);
     return STRATA_OK;
 }

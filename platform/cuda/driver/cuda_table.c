@@ -46,7 +46,7 @@ strata_status_t strata_cuda_table_claim(strata_cuda_table_t *table, strata_lock_
 
 void strata_cuda_table_unclaim(strata_cuda_table_t *table) { table->claimed--; }
 
-void strata_cuda_table_put(strata_cuda_table_t *table, uint64_t key, uint64_t value) {
+void strata_cuda_table_insert(strata_cuda_table_t *table, uint64_t key, uint64_t value) {
     table->claimed--;
     strata_cuda_slot_t *slot = slot_of(table, key);
     if (!slot->key) table->count++;
@@ -60,7 +60,7 @@ uint64_t *strata_cuda_table_find(strata_cuda_table_t *table, uint64_t key) {
     return slot->key ? &slot->value : NULL;
 }
 
-bool strata_cuda_table_take(strata_cuda_table_t *table, uint64_t key, uint64_t *value) {
+bool strata_cuda_table_remove(strata_cuda_table_t *table, uint64_t key, uint64_t *value) {
     if (!strata_cuda_table_find(table, key)) return false;
     strata_cuda_slot_t *slot = slot_of(table, key);
     if (value) *value = slot->value;
@@ -76,13 +76,13 @@ bool strata_cuda_table_take(strata_cuda_table_t *table, uint64_t key, uint64_t *
     return true;
 }
 
-bool strata_cuda_table_lift(strata_cuda_table_t *table, uint64_t key, uint64_t *value) {
-    if (!strata_cuda_table_take(table, key, value)) return false;
+bool strata_cuda_table_remove_claimed(strata_cuda_table_t *table, uint64_t key, uint64_t *value) {
+    if (!strata_cuda_table_remove(table, key, value)) return false;
     table->claimed++;
     return true;
 }
 
-void strata_cuda_table_drop(strata_cuda_table_t *table) {
+void strata_cuda_table_destroy(strata_cuda_table_t *table) {
     strata_host_delete(table->slots);
     memset(table, 0, sizeof *table);
 }

@@ -28,14 +28,14 @@ strata_status_t strata_cuda_table_claim(strata_cuda_table_t *table, strata_lock_
 /* All functions below are called with the lock held, and keys are not 0. Putting an existing key
  * replaces its value. */
 void strata_cuda_table_unclaim(strata_cuda_table_t *table);
-void strata_cuda_table_put(strata_cuda_table_t *table, uint64_t key, uint64_t value);
+void strata_cuda_table_insert(strata_cuda_table_t *table, uint64_t key, uint64_t value);
 /* Returns a pointer to the value of `key`, or NULL. It is valid until the lock is released. */
 uint64_t *strata_cuda_table_find(strata_cuda_table_t *table, uint64_t key);
 /* Removes `key`. Returns false if it is not there. `value` may be NULL. */
-bool strata_cuda_table_take(strata_cuda_table_t *table, uint64_t key, uint64_t *value);
+bool strata_cuda_table_remove(strata_cuda_table_t *table, uint64_t key, uint64_t *value);
 /* Removes `key`, but keeps its room claimed, so that it can be put back if the driver call that follows
  * fails. */
-bool strata_cuda_table_lift(strata_cuda_table_t *table, uint64_t key, uint64_t *value);
-void strata_cuda_table_drop(strata_cuda_table_t *table);
+bool strata_cuda_table_remove_claimed(strata_cuda_table_t *table, uint64_t key, uint64_t *value);
+void strata_cuda_table_destroy(strata_cuda_table_t *table);
 
 #endif

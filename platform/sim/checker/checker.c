@@ -30,9 +30,9 @@ strata_status_t strata_checker_begin(strata_sim_t *world, uint32_t rules, strata
 }
 
 static void segments_end(strata_checker_t *checker) {
-    check_cut(checker, 0, UINT64_MAX, NULL, NULL);
+    check_remove_range(checker, 0, UINT64_MAX, NULL, NULL);
     check_lease_end(checker, 0, UINT64_MAX, 0, 0);
-    (void)check_away_end(checker, 0, UINT64_MAX);
+    (void)check_paused_end(checker, 0, UINT64_MAX);
     for (size_t i = 0; i < checker->names.room; i++) {
         check_life_t *life = (check_life_t *)(uintptr_t)checker->names.pairs[i].value;
         if (checker->names.pairs[i].key && life) check_life_drop(life);
@@ -96,7 +96,7 @@ const char *strata_checker_report(strata_checker_t *checker, size_t index) {
 
 bool strata_checker_complete(strata_checker_t *checker) {
     strata_lock(&checker->world->lock);
-    bool complete = !checker->lost;
+    bool complete = !checker->incomplete;
     strata_unlock(&checker->world->lock);
     return complete;
 }

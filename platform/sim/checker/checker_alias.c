@@ -13,11 +13,11 @@
  * are served to another block, that is reported then. */
 static void inherit(strata_checker_t *checker, check_life_t *to, check_life_t *from) {
     if (!from->alive) check_uses_join(checker, &to->before, &from->uses);
-    if (!from->met) check_uses_join(checker, &to->before, &from->before);
+    if (!from->follows_before) check_uses_join(checker, &to->before, &from->before);
 }
 
 static bool has_left_something(const check_life_t *life) {
-    return (!life->alive && life->uses.count > 0) || (!life->met && life->before.count > 0);
+    return (!life->alive && life->uses.count > 0) || (!life->follows_before && life->before.count > 0);
 }
 
 /* Works byte by byte: the uses of a part precede the new owner of that part only. */
@@ -40,7 +40,7 @@ static void inherit_from(strata_checker_t *checker, const sim_mapping_t *to, con
 void check_on_map(sim_device_t *device, const sim_mapping_t *mapping) {
     strata_checker_t *checker = device->world->checker;
     if (!checker) return;
-    bool comes_back = check_is_pausing(checker) && check_is_away(checker, mapping->node.key, mapping->size);
+    bool comes_back = check_is_pausing(checker) && check_is_paused(checker, mapping->node.key, mapping->size);
     check_on_memory(device, mapping->node.key, mapping->size, NULL);
     if (mapping->physical->mapped) checker->aliases = true;
     if (comes_back) return; /* the blocks there and their order are unchanged */
@@ -55,11 +55,11 @@ static void keep_uses(strata_checker_t *checker, sim_physical_t *physical, check
     if (life->uses.count + life->before.count == 0) return;
     if (!physical->past) physical->past = calloc(1, sizeof(check_uses_t));
     if (!physical->past) {
-        checker->lost = true;
+        checker->incomplete = true;
         return;
     }
     check_uses_join(checker, physical->past, &life->uses);
-    if (!life->met) check_uses_join(checker, physical->past, &life->before);
+    if (!life->follows_before) check_uses_join(checker, physical->past, &life->before);
 }
 
 void check_on_unmap(sim_device_t *device, const sim_mapping_t *mapping) {

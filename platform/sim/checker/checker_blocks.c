@@ -20,14 +20,14 @@ static void carve(strata_checker_t *checker, check_life_t *old, void *context) {
                          .kind = STRATA_HAZARD_OVERLAP, .life = life, .actor = life->owner, .note = carving->note, .old = &other});
     }
     check_uses_join(checker, &life->before, &old->uses);
-    if (!old->met) check_uses_join(checker, &life->before, &old->before);
+    if (!old->follows_before) check_uses_join(checker, &life->before, &old->before);
     if (!old->birth_actor) return;
     check_uses_join(checker, &life->freed, &old->freed);
     life->birth_actor = old->birth_actor;
     life->birth_epoch = old->birth_epoch;
 }
 
-static void meet(strata_checker_t *checker, check_life_t *old, uint64_t shift, void *context) {
+static void report_overlap(strata_checker_t *checker, check_life_t *old, uint64_t shift, void *context) {
     const carving_t *carving = context;
     (void)shift;
     if (!old->alive || old->raw || old == carving->life) return;
@@ -50,7 +50,7 @@ static void serve(strata_checker_t *checker, const strata_checker_block_t *block
     uint64_t *name = check_map_at(&checker->names, block->name, true);
     check_life_t *life = stream && name ? check_life_new(checker, block->address, block->size) : NULL;
     if (!life) {
-        checker->lost = true;
+        checker->incomplete = true;
         return;
     }
     life->refs = 1;
@@ -62,9 +62,9 @@ static void serve(strata_checker_t *checker, const strata_checker_block_t *block
     life->owner = check_stream(checker, stream);
     if (block->ownerless && block->stream) check_uses_add(checker, &life->borrowers, &(check_use_t){.actor = life->owner});
     carving_t carving = {life, check_note(checker, CHECK_NOTE_SERVED, life->owner, life->number, 0)};
-    check_cut(checker, block->address, block->size, carve, &carving);
+    check_remove_range(checker, block->address, block->size, carve, &carving);
     check_segment_new(checker, block->address, block->size, life);
-    check_each_alias(checker, block->address, block->size, meet, &carving);
+    check_each_alias(checker, block->address, block->size, report_overlap, &carving);
     if (*name) check_life_drop((check_life_t *)(uintptr_t)*name);
     *name = (uintptr_t)life;
 }
@@ -80,7 +80,7 @@ void strata_checker_capture_pool(strata_checker_t *checker, uint64_t capture, ui
     strata_lock(&checker->world->lock);
     uint64_t *pool = check_map_at(&checker->pools, capture, true);
     if (pool) *pool = graph_pool;
-    else checker->lost = true;
+    else checker->incomplete = true;
     strata_unlock(&checker->world->lock);
 }
 
@@ -132,7 +132,7 @@ void strata_checker_used(strata_checker_t *checker, uint64_t name, strata_handle
     sim_stream_t *stream = life ? stream_of(life->device, handle) : NULL;
     if (stream) {
         check_use_t use = {.how = CHECK_IMPLIED, .life = life->number};
-        use.actor = check_arrive(checker, stream);
+        use.actor = check_begin_operation(checker, stream);
         use.epoch = check_tick(checker, use.actor);
         use.note = check_note(checker, CHECK_NOTE_IMPLIED, use.actor, life->number, 0);
         if (begins) check_owner(checker, life, &check_actor(checker, use.actor)->clock, &use);
@@ -183,7 +183,7 @@ static void check_uncovered(strata_checker_t *checker, const freeing_t *freeing,
 /* Rule 8: a plan that gives memory to several owners in turn must order the next one after the free itself. */
 static void mark_free(strata_checker_t *checker, const freeing_t *freeing, uint64_t note) {
     check_use_t use = {.actor = freeing->stream, .how = CHECK_FREE_POINT, .life = freeing->life->number, .note = note};
-    if (check_actor(checker, use.actor)->gone) use.actor = freeing->host;
+    if (check_actor(checker, use.actor)->destroyed) use.actor = freeing->host;
     use.epoch = check_tick(checker, use.actor);
     check_uses_add(checker, &freeing->life->uses, &use);
 }
@@ -198,7 +198,7 @@ static void end_life(strata_checker_t *checker, check_life_t *life, uint32_t str
     free(life->accesses);
     life->accesses = NULL;
     life->access_count = 0;
-    if (life->met) check_uses_end(&life->before);
+    if (life->follows_before) check_uses_end(&life->before);
 }
 
 static void end_named(strata_checker_t *checker, uint64_t name, const strata_handle_t *on) {

@@ -5,13 +5,13 @@
 
 #include "platform/sim/checker/checker_internal.h"
 
-static bool reach(strata_checker_t *checker, check_clock_t *clock, uint32_t count) {
+static bool grow_clock(strata_checker_t *checker, check_clock_t *clock, uint32_t count) {
     if (count <= clock->count) return true;
     uint32_t room = 4;
     while (room < count) room *= 2;
     uint64_t *more = realloc(clock->at, room * sizeof *more);
     if (!more) {
-        checker->lost = true;
+        checker->incomplete = true;
         return false;
     }
     memset(more + clock->count, 0, (room - clock->count) * sizeof *more);
@@ -22,7 +22,7 @@ static bool reach(strata_checker_t *checker, check_clock_t *clock, uint32_t coun
 
 bool check_clock_join(strata_checker_t *checker, check_clock_t *to, const check_clock_t *from) {
     bool learned = false;
-    if (!reach(checker, to, from->count)) return false;
+    if (!grow_clock(checker, to, from->count)) return false;
     for (uint32_t i = 0; i < from->count; i++) {
         if (from->at[i] <= to->at[i]) continue;
         to->at[i] = from->at[i];
@@ -32,7 +32,7 @@ bool check_clock_join(strata_checker_t *checker, check_clock_t *to, const check_
 }
 
 bool check_clock_raise(strata_checker_t *checker, check_clock_t *to, uint32_t actor, uint64_t count) {
-    if (!reach(checker, to, actor + 1) || to->at[actor] >= count) return false;
+    if (!grow_clock(checker, to, actor + 1) || to->at[actor] >= count) return false;
     to->at[actor] = count;
     return true;
 }
@@ -47,7 +47,7 @@ check_actor_t *check_actor(strata_checker_t *checker, uint32_t actor) { return &
 uint32_t check_actor_new(strata_checker_t *checker, int32_t device, const char *label) {
     void *actors = checker->actors;
     if (!sim_room(&actors, checker->actor_count, sizeof *checker->actors)) {
-        checker->lost = true;
+        checker->incomplete = true;
         return 0;
     }
     checker->actors = actors;
@@ -82,7 +82,7 @@ uint32_t check_stream(strata_checker_t *checker, sim_stream_t *stream) {
 }
 
 void check_clock_copy(strata_checker_t *checker, check_clock_t *to, const check_clock_t *from) {
-    if (!reach(checker, to, from->count)) return;
+    if (!grow_clock(checker, to, from->count)) return;
     if (from->count) memcpy(to->at, from->at, from->count * sizeof *to->at);
     if (to->count > from->count) memset(to->at + from->count, 0, (to->count - from->count) * sizeof *to->at);
 }

@@ -39,7 +39,7 @@ static struct sim_checked_graph *graph_of(strata_checker_t *checker, sim_stream_
     sim_graph_t *graph = stream->capture->graph;
     uint32_t branch = stream->capture_index;
     if (!graph->checked && !(graph->checked = calloc(1, sizeof *graph->checked))) {
-        checker->lost = true;
+        checker->incomplete = true;
         return NULL;
     }
     struct sim_checked_graph *checked = graph->checked;
@@ -52,7 +52,7 @@ static node_t *node_new(strata_checker_t *checker, sim_stream_t *stream) {
     struct sim_checked_graph *checked = graph_of(checker, stream);
     void *nodes = checked ? checked->nodes : NULL;
     if (!checked || !sim_room(&nodes, checked->count, sizeof *checked->nodes)) {
-        checker->lost = true;
+        checker->incomplete = true;
         return NULL;
     }
     uint32_t branch = stream->capture_index;
@@ -166,7 +166,7 @@ void check_on_launch(const sim_graph_t *graph, sim_stream_t *stream) {
     strata_checker_t *checker = stream->device->world->checker;
     struct sim_checked_graph *checked = graph->checked;
     if (!checker || !checked) return;
-    uint32_t actor = check_arrive(checker, stream);
+    uint32_t actor = check_begin_operation(checker, stream);
     check_tick(checker, actor);
     for (size_t i = 0; i < checked->count; i++) run(checker, graph, &checked->nodes[i], actor);
     for (uint32_t i = 0; i < SIM_CAPTURE_STREAMS; i++) {
@@ -176,7 +176,7 @@ void check_on_launch(const sim_graph_t *graph, sim_stream_t *stream) {
     }
     check_tick(checker, actor);
     for (uint32_t i = 0; i < SIM_CAPTURE_STREAMS && !check_rule(checker, 5); i++)
-        if (checked->streams[i]) check_learn(checker, checked->streams[i], &check_actor(checker, actor)->clock);
+        if (checked->streams[i]) check_actor_join(checker, checked->streams[i], &check_actor(checker, actor)->clock);
 }
 
 void check_graph_end(sim_graph_t *graph) {

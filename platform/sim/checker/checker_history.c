@@ -16,7 +16,7 @@ static bool grow(strata_checker_t *checker) {
 /* Notes are numbered from 1. Number n is at (n - 1) modulo the length of the ring. */
 uint64_t check_note(strata_checker_t *checker, check_note_kind_t kind, uint32_t actor, uint64_t life, uint64_t event) {
     if (checker->note_count == checker->note_room && checker->note_room < CHECK_NOTES_MAX && !grow(checker)) {
-        checker->lost = true;
+        checker->incomplete = true;
         return 0;
     }
     if (checker->note_room == 0) return 0;
@@ -43,13 +43,13 @@ uint64_t check_note_oldest(const strata_checker_t *checker) {
 
 void check_report_history(strata_checker_t *checker, const check_fault_t *fault) {
     uint32_t bit = 1u << fault->kind;
-    if (fault->life->told & bit) return;
-    fault->life->told |= bit;
+    if (fault->life->reported_kinds & bit) return;
+    fault->life->reported_kinds |= bit;
     checker->hazards[fault->kind]++;
     uint64_t number = 0;
     for (int i = 0; i < STRATA_HAZARDS; i++) number += checker->hazards[i];
     if (checker->report_count == CHECK_REPORTS) return;
     char *report = check_report_text(checker, fault, number);
     if (report) checker->reports[checker->report_count++] = report;
-    else checker->lost = true;
+    else checker->incomplete = true;
 }

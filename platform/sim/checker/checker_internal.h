@@ -50,7 +50,7 @@ typedef struct check_actor {
     check_clock_t clock;
     uint64_t version; /* changes with the clock */
     int32_t device; /* ordinal; -1 for a host thread or a branch of a graph */
-    bool blocking, legacy, gone;
+    bool blocking, legacy, destroyed;
     bool pausing; /* for a host thread: set by strata_checker_pausing() */
     char label[CHECK_LABEL];
     /* The clocks that it has already joined: of the host thread that submitted last, and of the legacy
@@ -72,10 +72,10 @@ check_actor_t *check_actor(strata_checker_t *checker, uint32_t actor);
 
 /* Begins the stream's next operation, which comes after everything that the calling thread has seen and
  * everything that rule 4 requires. Returns the stream's actor. */
-uint32_t check_arrive(strata_checker_t *checker, sim_stream_t *stream);
+uint32_t check_begin_operation(strata_checker_t *checker, sim_stream_t *stream);
 /* Counts a new operation of an actor and returns its number. */
 uint64_t check_tick(strata_checker_t *checker, uint32_t actor);
-void check_learn(strata_checker_t *checker, uint32_t actor, const check_clock_t *clock);
+void check_actor_join(strata_checker_t *checker, uint32_t actor, const check_clock_t *clock);
 /* Returns the clock of an actor. All destroyed streams of a device share one clock. */
 const check_clock_t *check_clock_of(const strata_checker_t *checker, uint32_t actor);
 
@@ -114,8 +114,8 @@ typedef struct check_access {
 typedef struct check_life {
     uint32_t refs; /* from segments, the table of names, and nodes of graphs */
     bool alive, raw, ownerless, planned;
-    bool met; /* it was used after all of `before` */
-    uint32_t told; /* bit per hazard that was already reported */
+    bool follows_before; /* it was used after all of `before` */
+    uint32_t reported_kinds; /* bit per hazard that was already reported */
     uint64_t name, number;
     uint64_t graph_pool; /* the pool that served it; 0 if none */
     uint64_t address, size;
@@ -145,8 +145,8 @@ void check_life_drop(check_life_t *life);
 check_segment_t *check_segment_first(strata_checker_t *checker, uint64_t address, uint64_t size);
 check_segment_t *check_segment_next(strata_checker_t *checker, check_segment_t *segment, uint64_t end);
 /* Removes a range from its owners. Calls `each` for every segment before it is cut. */
-typedef void (*check_cut_fn)(strata_checker_t *checker, check_life_t *life, void *context);
-void check_cut(strata_checker_t *checker, uint64_t address, uint64_t size, check_cut_fn each, void *context);
+typedef void (*check_segment_fn)(strata_checker_t *checker, check_life_t *life, void *context);
+void check_remove_range(strata_checker_t *checker, uint64_t address, uint64_t size, check_segment_fn each, void *context);
 void check_segment_new(strata_checker_t *checker, uint64_t address, uint64_t size, check_life_t *life);
 /* Returns the first use that `clock` does not include, or NULL if it includes all. */
 check_use_t *check_unordered(check_uses_t *uses, const check_clock_t *clock);
@@ -185,10 +185,10 @@ void check_lease_drop(check_lease_t *lease);
 bool check_is_pausing(strata_checker_t *checker);
 /* Mark a range as unmapped by a pause, and as mapped again. The second returns false if no part of it
  * was unmapped. */
-void check_away_begin(strata_checker_t *checker, uint64_t address, uint64_t size);
-bool check_away_end(strata_checker_t *checker, uint64_t address, uint64_t size);
+void check_paused_begin(strata_checker_t *checker, uint64_t address, uint64_t size);
+bool check_paused_end(strata_checker_t *checker, uint64_t address, uint64_t size);
 /* Returns true if a part of the range is unmapped by a pause. */
-bool check_is_away(const strata_checker_t *checker, uint64_t address, uint64_t size);
+bool check_is_paused(const strata_checker_t *checker, uint64_t address, uint64_t size);
 
 /* ---- accesses (checker_work.c, checker_race.c) ---- */
 
@@ -274,7 +274,7 @@ char *check_report_text(strata_checker_t *checker, const check_fault_t *fault, u
 struct strata_checker {
     strata_sim_t *world;
     uint32_t rules;
-    bool lost; /* there was no host memory for something */
+    bool incomplete; /* there was no host memory for something */
     bool aliases; /* some memory was mapped at two addresses at once */
     check_actor_t *actors; /* [0] is no actor */
     uint32_t actor_count;
@@ -285,7 +285,7 @@ struct strata_checker {
     check_map_t locks, keys; /* -> clocks[] */
     check_clock_t *clocks;
     size_t clock_count;
-    sim_tree_t segments, leases, away;
+    sim_tree_t segments, leases, paused;
     uint64_t lives, events, line;
     check_note_t *notes; /* a ring */
     uint64_t note_count, note_room;

@@ -13,7 +13,7 @@ check_lease_t *check_lease_first(const strata_checker_t *checker, uint64_t addre
 void check_lease_begin(strata_checker_t *checker, uint64_t address, uint64_t size) {
     check_lease_t *lease = calloc(1, sizeof *lease);
     if (!lease) {
-        checker->lost = true;
+        checker->incomplete = true;
         return;
     }
     lease->node.key = address;

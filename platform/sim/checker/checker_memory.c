@@ -28,7 +28,7 @@ void check_uses_add(strata_checker_t *checker, check_uses_t *uses, const check_u
         return;
     }
     if (room_for_use(uses)) check_uses_all(uses)[uses->count++] = *use;
-    else checker->lost = true;
+    else checker->incomplete = true;
 }
 
 void check_uses_join(strata_checker_t *checker, check_uses_t *to, check_uses_t *from) {
@@ -57,7 +57,7 @@ check_use_t *check_unordered(check_uses_t *uses, const check_clock_t *clock) {
 check_life_t *check_life_new(strata_checker_t *checker, uint64_t address, uint64_t size) {
     check_life_t *life = calloc(1, sizeof *life);
     if (!life) {
-        checker->lost = true;
+        checker->incomplete = true;
         return NULL;
     }
     life->alive = true;
@@ -94,7 +94,7 @@ check_segment_t *check_segment_next(strata_checker_t *checker, check_segment_t *
 void check_segment_new(strata_checker_t *checker, uint64_t address, uint64_t size, check_life_t *life) {
     check_segment_t *segment = calloc(1, sizeof *segment);
     if (!segment) {
-        checker->lost = true;
+        checker->incomplete = true;
         return;
     }
     segment->node.key = address;
@@ -110,7 +110,7 @@ static void segment_drop(strata_checker_t *checker, check_segment_t *segment) {
     free(segment);
 }
 
-void check_cut(strata_checker_t *checker, uint64_t address, uint64_t size, check_cut_fn each, void *context) {
+void check_remove_range(strata_checker_t *checker, uint64_t address, uint64_t size, check_segment_fn each, void *context) {
     uint64_t end = address + size;
     for (check_segment_t *at = check_segment_first(checker, address, size), *next; at; at = next) {
         uint64_t begin = at->node.key, stop = begin + at->size;
@@ -138,7 +138,7 @@ check_life_t *check_life_part(strata_checker_t *checker, check_life_t *life, uin
     part->refs = 1;
     part->alive = life->alive;
     part->raw = life->raw;
-    part->met = life->met;
+    part->follows_before = life->follows_before;
     part->number = life->number;
     part->graph_pool = life->graph_pool;
     part->owner = life->owner;
@@ -148,8 +148,8 @@ check_life_t *check_life_part(strata_checker_t *checker, check_life_t *life, uin
     check_uses_join(checker, &part->uses, &life->uses);
     check_uses_join(checker, &part->before, &life->before);
     check_uses_join(checker, &part->freed, &life->freed);
-    if (!copy_accesses(part, life)) checker->lost = true;
-    check_cut(checker, address, size, NULL, NULL);
+    if (!copy_accesses(part, life)) checker->incomplete = true;
+    check_remove_range(checker, address, size, NULL, NULL);
     check_segment_new(checker, address, size, part);
     if (--part->refs > 0) return part;
     part->refs = 1;
@@ -189,9 +189,9 @@ static void keep_unseen(check_uses_t *frees, const check_clock_t *seen) {
 void check_on_memory(sim_device_t *device, strata_address_t address, uint64_t size, sim_stream_t *stream) {
     strata_checker_t *checker = device->world->checker;
     if (!checker || size == 0) return;
-    if (check_away_end(checker, address, size) && check_is_pausing(checker)) return;
+    if (check_paused_end(checker, address, size) && check_is_pausing(checker)) return;
     check_uses_t freed = {0};
-    check_cut(checker, address, size, stream ? collect_frees : NULL, &freed);
+    check_remove_range(checker, address, size, stream ? collect_frees : NULL, &freed);
     check_lease_end(checker, address, size, check_host(checker), 0);
     check_lease_begin(checker, address, size);
     check_life_t *life = raw_life(checker, address, size, true);
@@ -201,37 +201,37 @@ void check_on_memory(sim_device_t *device, strata_address_t address, uint64_t si
     }
     life->freed = freed;
     if (stream) {
-        life->birth_actor = check_arrive(checker, stream);
+        life->birth_actor = check_begin_operation(checker, stream);
         life->birth_epoch = check_tick(checker, life->birth_actor);
         keep_unseen(&life->freed, &check_actor(checker, check_host(checker))->clock);
     }
     check_note(checker, CHECK_NOTE_GOT, stream ? life->birth_actor : check_host(checker), life->number, 0);
 }
 
-typedef struct leaving {
+typedef struct returning {
     const check_clock_t *clock; /* NULL if the driver takes care of the order */
     uint32_t actor;
     int rule;
-    bool stays; /* it still belongs to its owners, although it is unmapped */
+    bool keeps_owners; /* it still belongs to its owners, although it is unmapped */
     uint64_t note; /* the last note */
-} leaving_t;
+} returning_t;
 
-static void leave(strata_checker_t *checker, check_life_t *life, void *context) {
-    leaving_t *leaving = context;
-    uint64_t note = leaving->note = check_note(checker, CHECK_NOTE_GIVEN_BACK, leaving->actor, life->number, 0);
-    if (!leaving->clock) return;
-    if (life->alive && !life->raw && !leaving->stays) {
+static void return_life(strata_checker_t *checker, check_life_t *life, void *context) {
+    returning_t *returning = context;
+    uint64_t note = returning->note = check_note(checker, CHECK_NOTE_GIVEN_BACK, returning->actor, life->number, 0);
+    if (!returning->clock) return;
+    if (life->alive && !life->raw && !returning->keeps_owners) {
         check_report_history(
-            checker, &(check_fault_t){.kind = STRATA_HAZARD_TAKEN_AWAY, .life = life, .actor = leaving->actor, .note = note});
+            checker, &(check_fault_t){.kind = STRATA_HAZARD_TAKEN_AWAY, .life = life, .actor = returning->actor, .note = note});
     }
-    if (!check_rule(checker, leaving->rule)) return;
-    const check_use_t *old = check_unordered(&life->uses, leaving->clock);
-    if (!old && !life->met) old = check_unordered(&life->before, leaving->clock);
+    if (!check_rule(checker, returning->rule)) return;
+    const check_use_t *old = check_unordered(&life->uses, returning->clock);
+    if (!old && !life->follows_before) old = check_unordered(&life->before, returning->clock);
     if (!old) return;
     check_report_history(checker, &(check_fault_t){.kind = STRATA_HAZARD_UNDER_WORK,
-                                                   .rule = leaving->rule,
+                                                   .rule = returning->rule,
                                                    .life = life,
-                                                   .actor = leaving->actor,
+                                                   .actor = returning->actor,
                                                    .note = note,
                                                    .old = old});
 }
@@ -246,11 +246,11 @@ static void stay_in_pool(strata_checker_t *checker, strata_address_t address, ui
 }
 
 /* The owners and the lease remain. */
-static void pause(strata_checker_t *checker, uint64_t address, uint64_t size, leaving_t *leaving) {
+static void pause(strata_checker_t *checker, uint64_t address, uint64_t size, returning_t *returning) {
     check_segment_t *segment = check_segment_first(checker, address, size);
-    leaving->stays = true;
-    for (; segment; segment = check_segment_next(checker, segment, address + size)) leave(checker, segment->life, leaving);
-    check_away_begin(checker, address, size);
+    returning->keeps_owners = true;
+    for (; segment; segment = check_segment_next(checker, segment, address + size)) return_life(checker, segment->life, returning);
+    check_paused_begin(checker, address, size);
 }
 
 /* With a stream, the memory must be ordered after that stream's work (rule 6). Otherwise it must be
@@ -258,21 +258,22 @@ static void pause(strata_checker_t *checker, uint64_t address, uint64_t size, le
 void check_on_memory_freed(sim_device_t *device, strata_address_t address, uint64_t size, sim_stream_t *stream) {
     strata_checker_t *checker = device->world->checker;
     if (!checker || size == 0) return;
-    leaving_t leaving = {.actor = stream ? check_arrive(checker, stream) : check_host(checker), .rule = stream ? 6 : 7};
-    leaving.clock = &check_actor(checker, leaving.actor)->clock;
+    returning_t returning = {.actor = stream ? check_begin_operation(checker, stream) : check_host(checker),
+                             .rule = stream ? 6 : 7};
+    returning.clock = &check_actor(checker, returning.actor)->clock;
     if (!stream && check_is_pausing(checker)) {
-        pause(checker, address, size, &leaving);
+        pause(checker, address, size, &returning);
         return;
     }
-    check_cut(checker, address, size, leave, &leaving);
-    check_lease_end(checker, address, size, leaving.actor, leaving.note);
-    if (stream) stay_in_pool(checker, address, size, leaving.actor);
+    check_remove_range(checker, address, size, return_life, &returning);
+    check_lease_end(checker, address, size, returning.actor, returning.note);
+    if (stream) stay_in_pool(checker, address, size, returning.actor);
 }
 
 void check_on_graph_memory_freed(sim_device_t *device, strata_address_t address, uint64_t size) {
     strata_checker_t *checker = device->world->checker;
     if (!checker || size == 0) return;
-    leaving_t leaving = {.actor = check_host(checker)};
-    check_cut(checker, address, size, leave, &leaving);
-    check_lease_end(checker, address, size, leaving.actor, leaving.note);
+    returning_t returning = {.actor = check_host(checker)};
+    check_remove_range(checker, address, size, return_life, &returning);
+    check_lease_end(checker, address, size, returning.actor, returning.note);
 }

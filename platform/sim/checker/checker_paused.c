@@ -4,41 +4,41 @@
 
 #include "platform/sim/checker/checker_internal.h"
 
-typedef struct away {
+typedef struct paused {
     sim_node_t node; /* key: address; first */
     uint64_t size;
-} away_t;
+} paused_t;
 
-static away_t *first(const strata_checker_t *checker, uint64_t address, uint64_t size) {
-    away_t *away = (away_t *)sim_tree_floor(&checker->away, address);
-    if (away && address - away->node.key < away->size) return away;
-    away = (away_t *)sim_tree_ceiling(&checker->away, address, 0);
-    return away && away->node.key - address < size ? away : NULL;
+static paused_t *first(const strata_checker_t *checker, uint64_t address, uint64_t size) {
+    paused_t *paused = (paused_t *)sim_tree_floor(&checker->paused, address);
+    if (paused && address - paused->node.key < paused->size) return paused;
+    paused = (paused_t *)sim_tree_ceiling(&checker->paused, address, 0);
+    return paused && paused->node.key - address < size ? paused : NULL;
 }
 
-bool check_is_away(const strata_checker_t *checker, uint64_t address, uint64_t size) {
+bool check_is_paused(const strata_checker_t *checker, uint64_t address, uint64_t size) {
     return first(checker, address, size) != NULL;
 }
 
 bool check_is_pausing(strata_checker_t *checker) { return check_actor(checker, check_host(checker))->pausing; }
 
-void check_away_begin(strata_checker_t *checker, uint64_t address, uint64_t size) {
-    away_t *away = calloc(1, sizeof *away);
-    if (!away) {
-        checker->lost = true;
+void check_paused_begin(strata_checker_t *checker, uint64_t address, uint64_t size) {
+    paused_t *paused = calloc(1, sizeof *paused);
+    if (!paused) {
+        checker->incomplete = true;
         return;
     }
-    away->node.key = address;
-    away->size = size;
-    sim_tree_insert(&checker->away, &away->node);
+    paused->node.key = address;
+    paused->size = size;
+    sim_tree_insert(&checker->paused, &paused->node);
 }
 
-bool check_away_end(strata_checker_t *checker, uint64_t address, uint64_t size) {
-    away_t *away = first(checker, address, size);
-    bool was = away != NULL;
-    for (; away; away = first(checker, address, size)) {
-        sim_tree_remove(&checker->away, &away->node);
-        free(away);
+bool check_paused_end(strata_checker_t *checker, uint64_t address, uint64_t size) {
+    paused_t *paused = first(checker, address, size);
+    bool was = paused != NULL;
+    for (; paused; paused = first(checker, address, size)) {
+        sim_tree_remove(&checker->paused, &paused->node);
+        free(paused);
     }
     return was;
 }

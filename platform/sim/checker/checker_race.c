@@ -24,7 +24,7 @@ static void forget(check_life_t *life, size_t index) {
 static void remember(strata_checker_t *checker, check_life_t *life, const check_access_t *access) {
     if (life->access_count == CHECK_REMEMBERED) forget(life, 0);
     if (!life->accesses && !(life->accesses = calloc(CHECK_REMEMBERED, sizeof *life->accesses))) {
-        checker->lost = true;
+        checker->incomplete = true;
         return;
     }
     life->accesses[life->access_count++] = *access;

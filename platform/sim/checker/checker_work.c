@@ -42,7 +42,7 @@ void check_owner(strata_checker_t *checker, check_life_t *life, const check_cloc
                                                        .old = old});
         check_uses_end(&life->before); /* reported: its consequences are not reported again */
     }
-    life->met = true;
+    life->follows_before = true;
 }
 
 static check_note_kind_t note_of(check_how_t how) {
@@ -78,7 +78,7 @@ static bool is_served_since(const strata_checker_t *checker, const check_touch_t
     return life->number > captured->lives && check_rule(checker, 10);
 }
 
-static void tell_served_since(strata_checker_t *checker, check_life_t *life, const check_touch_t *touch, uint64_t note) {
+static void report_served_since(strata_checker_t *checker, check_life_t *life, const check_touch_t *touch, uint64_t note) {
     const check_captured_t *captured = touch->captured;
     check_use_t old = {.actor = captured->actor, .life = captured->life, .note = captured->note};
     check_report_history(checker, &(check_fault_t){.kind = STRATA_HAZARD_SERVED_SINCE,
@@ -115,7 +115,7 @@ static void touch_life(strata_checker_t *checker, check_life_t *life, const chec
         fault.kind = STRATA_HAZARD_FOREIGN;
         check_report_history(checker, &fault);
     } else if (is_served_since(checker, touch, life)) {
-        tell_served_since(checker, life, touch, use.note);
+        report_served_since(checker, life, touch, use.note);
     } else {
         check_owner(checker, life, touch->clock, &use);
         if (check_rule(checker, 1)) check_race(checker, life, touch, &use);
@@ -132,7 +132,7 @@ static check_life_t *life_for(strata_checker_t *checker, check_segment_t *segmen
     return check_life_part(checker, life, begin, end - begin);
 }
 
-static void tell_paused(strata_checker_t *checker, check_life_t *life, const check_touch_t *touch) {
+static void report_paused(strata_checker_t *checker, check_life_t *life, const check_touch_t *touch) {
     uint64_t note = check_note(checker, note_of(touch->how), touch->reported, life->number, graph_of(touch));
     check_report_history(
         checker,
@@ -147,8 +147,8 @@ void check_touch(strata_checker_t *checker, const check_touch_t *touch) {
         check_segment_t *segment = check_segment_first(checker, at, end - at);
         if (!segment) return;
         uint64_t begin = strata_max(at, segment->node.key), stop = strata_min(end, segment->node.key + segment->size);
-        if (check_is_away(checker, begin, stop - begin)) {
-            tell_paused(checker, segment->life, touch);
+        if (check_is_paused(checker, begin, stop - begin)) {
+            report_paused(checker, segment->life, touch);
         } else {
             check_life_t *life = life_for(checker, segment, touch, begin, stop);
             if (life) touch_life(checker, life, touch);
@@ -166,7 +166,7 @@ static uint64_t expected_at(const check_actor_t *host, size_t index) {
 void check_on_work(sim_stream_t *stream, const strata_access_t *accesses, size_t count) {
     strata_checker_t *checker = stream->device->world->checker;
     if (!checker) return;
-    check_touch_t touch = {.actor = check_arrive(checker, stream), .how = CHECK_WORK};
+    check_touch_t touch = {.actor = check_begin_operation(checker, stream), .how = CHECK_WORK};
     uint32_t host = check_host(checker);
     touch.reported = touch.actor;
     touch.epoch = check_tick(checker, touch.actor);
@@ -185,7 +185,7 @@ void check_on_fill(sim_stream_t *stream, strata_address_t address, uint64_t size
     strata_checker_t *checker = stream->device->world->checker;
     if (!checker) return;
     check_touch_t touch = {
-        .actor = check_arrive(checker, stream), .how = CHECK_FILL, .address = address, .size = size, .write = write};
+        .actor = check_begin_operation(checker, stream), .how = CHECK_FILL, .address = address, .size = size, .write = write};
     touch.reported = touch.actor;
     touch.epoch = check_tick(checker, touch.actor);
     touch.clock = &check_actor(checker, touch.actor)->clock;
@@ -207,7 +207,7 @@ static void expect(strata_checker_t *checker, check_actor_t *host, const uint64_
     if (count > host->expected_room) {
         uint64_t *more = realloc(host->expected, count * sizeof *more);
         if (!more) {
-            checker->lost = true;
+            checker->incomplete = true;
             return;
         }
         host->expected = more;

@@ -10,8 +10,8 @@ static _Atomic uint64_t serials;
 
 strata_status_t sim_begin(sim_device_t *device, strata_device_call_t call) {
     strata_lock(&device->world->lock);
-    sim_streams_settle(device->world);
-    strata_status_t status = sim_strike(device, call);
+    sim_streams_submit_promised(device->world);
+    strata_status_t status = sim_inject_fault(device, call);
     if (status != STRATA_OK) strata_unlock(&device->world->lock);
     return status;
 }
@@ -165,7 +165,7 @@ static void op_close(strata_device_t *base) {
     sim_device_t *device = sim_of(base);
     strata_sim_t *world = device->world;
     strata_lock(&world->lock);
-    sim_streams_settle(world);
+    sim_streams_submit_promised(world);
     sim_captures_end(device);
     sim_pools_end(device);
     sim_memory_end(device);

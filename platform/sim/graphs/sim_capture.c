@@ -12,7 +12,7 @@ static strata_status_t invalidated(void) {
     return refuse(SIM_CU_CAPTURE_INVALIDATED, "CUDA_ERROR_STREAM_CAPTURE_INVALIDATED: the capture is already invalidated");
 }
 
-static strata_status_t join(sim_capture_t *capture, sim_stream_t *stream) {
+static strata_status_t add_stream(sim_capture_t *capture, sim_stream_t *stream) {
     if (capture->count == SIM_CAPTURE_STREAMS)
         return strata_fail(STRATA_E_LIMIT, 0, "a simulated capture holds at most %d streams", SIM_CAPTURE_STREAMS);
     stream->capture = capture;
@@ -22,7 +22,7 @@ static strata_status_t join(sim_capture_t *capture, sim_stream_t *stream) {
     return STRATA_OK;
 }
 
-static void leave(sim_stream_t *stream) {
+static void remove_stream(sim_stream_t *stream) {
     stream->device->blocking_captures -= stream->flags == STRATA_STREAM_BLOCKING;
     stream->capture->streams[stream->capture_index] = NULL;
     stream->capture = NULL;
@@ -31,7 +31,7 @@ static void leave(sim_stream_t *stream) {
 /* Ends a capture. Its graph now belongs to the caller. */
 static void capture_drop(sim_capture_t *capture) {
     for (size_t i = 0; i < capture->count; i++)
-        if (capture->streams[i]) leave(capture->streams[i]);
+        if (capture->streams[i]) remove_stream(capture->streams[i]);
     for (sim_capture_t **link = &capture->graph->device->captures; *link; link = &(*link)->next) {
         if (*link != capture) continue;
         *link = capture->next;
@@ -82,7 +82,7 @@ void sim_capture_stream_destroyed(sim_stream_t *stream) {
     sim_capture_t *capture = stream->capture;
     bool began_it = stream->capture_index == 0;
     capture->invalid = true;
-    leave(stream);
+    remove_stream(stream);
     if (began_it) capture_abandon(capture);
 }
 
@@ -166,7 +166,7 @@ strata_status_t sim_capture_wait(sim_stream_t *stream, const sim_event_t *event)
     if (!event->capture_id && !event->stream_id) return STRATA_OK; /* never recorded, so there is nothing to wait for */
     sim_capture_t *capture = event->capture_id ? capture_of(event->device, event->capture_id) : NULL;
     strata_status_t status = check_wait(stream, event, capture);
-    if (status == STRATA_OK && !stream->capture) status = join(capture, stream);
+    if (status == STRATA_OK && !stream->capture) status = add_stream(capture, stream);
     if (status != STRATA_OK) return status;
     uint32_t index = stream->capture_index;
     for (size_t i = 0; i < SIM_CAPTURE_STREAMS; i++) capture->seen[index][i] = strata_max(capture->seen[index][i], event->seen[i]);
@@ -196,7 +196,7 @@ static strata_status_t begin(sim_device_t *device, strata_handle_t handle, strat
     capture->next = device->captures;
     device->captures = capture;
     atomic_fetch_add(&device->base.captures, 1);
-    return join(capture, stream);
+    return add_stream(capture, stream);
 }
 
 strata_status_t sim_op_capture_begin(strata_device_t *base, strata_handle_t stream, strata_capture_mode_t mode) {
@@ -209,7 +209,7 @@ strata_status_t sim_op_capture_begin(strata_device_t *base, strata_handle_t stre
 }
 
 /* Returns true if the stream that began the capture is ordered after all work of the others. */
-static bool joined(const sim_capture_t *capture) {
+static bool is_joined(const sim_capture_t *capture) {
     for (size_t i = 1; i < capture->count; i++)
         if (capture->seen[0][i] != capture->seen[i][i]) return false;
     return true;
@@ -228,7 +228,7 @@ static strata_status_t capture_end(sim_device_t *device, strata_handle_t handle,
     uint64_t number;
     sim_graph_t *graph = capture->graph;
     if (capture->invalid) status = invalidated();
-    else if (!joined(capture))
+    else if (!is_joined(capture))
         status = refuse(SIM_CU_CAPTURE_UNJOINED, "CUDA_ERROR_STREAM_CAPTURE_UNJOINED: a forked stream was not joined");
     else if (!sim_handle_new(device, SIM_GRAPH, graph, &number)) status = sim_no_host_memory();
     graph->duration = capture->time[0];

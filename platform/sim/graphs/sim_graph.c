@@ -54,10 +54,10 @@ strata_status_t sim_graph_malloc(sim_stream_t *stream, uint64_t size, strata_add
     strata_status_t status = sim_capture_step(stream, 0);
     if (status != STRATA_OK) return status;
     sim_block_t *block;
-    status = sim_pool_take(device->graph_pool, size, NULL, &block);
+    status = sim_pool_allocate_block(device->graph_pool, size, NULL, &block);
     if (status != STRATA_OK) return status;
     if (!sim_graph_add_block(stream->capture->graph, block)) {
-        sim_pool_give(block, NULL);
+        sim_pool_free_block(block, NULL);
         return sim_no_host_memory();
     }
     block->graph = stream->capture->graph->id;
@@ -109,7 +109,7 @@ strata_status_t sim_pool_free(sim_region_t *region) {
     sim_block_t *block = (sim_block_t *)region;
     if (block->graph) return sim_graph_free(NULL, block);
     check_on_memory_freed(region->device, region->node.key, region->size, NULL);
-    sim_pool_give(block, NULL);
+    sim_pool_free_block(block, NULL);
     return STRATA_OK;
 }
 
@@ -118,7 +118,7 @@ static void blocks_end(sim_graph_t *graph) {
         sim_block_t *block = graph->blocks[i];
         if (!block->graph_live) {
             check_on_graph_memory_freed(graph->device, block->region.node.key, block->region.size);
-            sim_pool_give(block, NULL);
+            sim_pool_free_block(block, NULL);
             continue;
         }
         block->graph = 0; /* outlives the graph, and is then freed like any other block */
@@ -153,7 +153,7 @@ static void frees_launch(const sim_graph_t *graph, sim_stream_t *stream) {
         if (block && block->graph) block->graph_live = false;
         else if (block) {
             check_on_memory_freed(graph->device, block->region.node.key, block->region.size, stream);
-            sim_pool_give(block, stream);
+            sim_pool_free_block(block, stream);
         }
     }
 }
@@ -162,7 +162,7 @@ static strata_status_t fills_launch(const sim_graph_t *graph, uint64_t end) {
     for (size_t i = 0; i < graph->fill_count; i++) {
         const sim_fill_t *fill = &graph->fills[i];
         if (!sim_touch(graph->device, fill->address, fill->size, end)) {
-            sim_lose(graph->device, SIM_CU_ILLEGAL_ADDRESS);
+            sim_mark_lost(graph->device, SIM_CU_ILLEGAL_ADDRESS);
             return strata_fail(STRATA_E_DEVICE_LOST, SIM_CU_ILLEGAL_ADDRESS,
                                "CUDA_ERROR_ILLEGAL_ADDRESS: a graph fills 0x%llx, which it must not",
                                (unsigned long long)fill->address);

@@ -14,14 +14,14 @@ static void note_peaks(sim_device_t *device) {
     if (device->managed > room) device->peak_oversubscribed = strata_max(device->peak_oversubscribed, device->managed - room);
 }
 
-bool sim_take(sim_device_t *device, uint64_t bytes) {
+bool sim_claim(sim_device_t *device, uint64_t bytes) {
     if (bytes > device->capacity - device->used) return false;
     device->used += bytes;
     note_peaks(device);
     return true;
 }
 
-void sim_give(sim_device_t *device, uint64_t bytes) { device->used -= bytes; }
+void sim_unclaim(sim_device_t *device, uint64_t bytes) { device->used -= bytes; }
 
 bool sim_granules(const sim_device_t *device, uint64_t size, uint64_t *bytes) {
     return strata_round_up(size, device->world->profile.granule_bytes, bytes);
@@ -104,7 +104,7 @@ sim_region_t *sim_region_find(sim_device_t *device, strata_address_t address) {
 static void granule_drop(sim_device_t *device, sim_granule_t *granule) {
     uint64_t bytes = device->world->profile.granule_bytes;
     sim_contents_drop(granule->host, 2 * bytes);
-    sim_give(device, bytes);
+    sim_unclaim(device, bytes);
     device->granules--;
     if (device->open == granule) device->open = NULL;
     free(granule);
@@ -136,9 +136,9 @@ static strata_status_t granule_for(sim_device_t *device, uint64_t need, uint64_t
         *out = device->open;
         return STRATA_OK;
     }
-    if (!sim_take(device, bytes)) return sim_out_of_memory(device, "cudaMalloc", size);
+    if (!sim_claim(device, bytes)) return sim_out_of_memory(device, "cudaMalloc", size);
     strata_status_t status = granule_new(device, size, out);
-    if (status != STRATA_OK) sim_give(device, bytes);
+    if (status != STRATA_OK) sim_unclaim(device, bytes);
     return status;
 }
 
@@ -183,9 +183,9 @@ static strata_status_t malloc_device(sim_device_t *device, uint64_t size, strata
     uint64_t span;
     sim_charge(device, &device->world->profile.malloc, size);
     if (size < device->world->profile.pack_below_bytes) return malloc_piece(device, size, address);
-    if (!sim_granules(device, size, &span) || !sim_take(device, span)) return sim_out_of_memory(device, "cudaMalloc", size);
+    if (!sim_granules(device, size, &span) || !sim_claim(device, span)) return sim_out_of_memory(device, "cudaMalloc", size);
     strata_status_t status = malloc_span(device, SIM_REGION_MALLOC, size, span, address);
-    if (status != STRATA_OK) sim_give(device, span);
+    if (status != STRATA_OK) sim_unclaim(device, span);
     return status;
 }
 
@@ -221,7 +221,7 @@ void sim_region_end(sim_region_t *region) {
     } else {
         sim_contents_drop(region->host, region->span);
         if (region->kind == SIM_REGION_MANAGED) device->managed -= region->span;
-        else sim_give(device, region->span);
+        else sim_unclaim(device, region->span);
     }
     sim_region_drop(region);
 }

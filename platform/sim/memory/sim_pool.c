@@ -106,17 +106,17 @@ static void chunk_drop(sim_pool_t *pool, sim_chunk_t **link) {
     unshelve(pool, chunk->first);
     free(chunk->first);
     sim_contents_drop(chunk->host, chunk->size);
-    sim_give(pool->device, chunk->size);
+    sim_unclaim(pool->device, chunk->size);
     pool->reserved -= chunk->size;
     free(chunk);
 }
 
 static bool grow_by(sim_pool_t *pool, uint64_t size) {
     if (pool->max_size && (pool->reserved > pool->max_size || size > pool->max_size - pool->reserved)) return false;
-    if (!sim_take(pool->device, size)) return false;
+    if (!sim_claim(pool->device, size)) return false;
     sim_charge(pool->device, &pool->device->world->profile.pool_grow, size);
     if (chunk_new(pool, size)) return true;
-    sim_give(pool->device, size);
+    sim_unclaim(pool->device, size);
     return false;
 }
 
@@ -191,7 +191,7 @@ static void serve(sim_pool_t *pool, sim_block_t *block, uint64_t need, uint64_t 
     pool->used_high = strata_max(pool->used_high, pool->used);
 }
 
-strata_status_t sim_pool_take(sim_pool_t *pool, uint64_t size, sim_stream_t *stream, sim_block_t **out) {
+strata_status_t sim_pool_allocate_block(sim_pool_t *pool, uint64_t size, sim_stream_t *stream, sim_block_t **out) {
     uint64_t need;
     if (!strata_round_up(size, SIM_ALIGNMENT, &need)) return sim_out_of_memory(pool->device, "cudaMallocAsync", size);
     sim_block_t *block = search(pool, need, stream, false);
@@ -208,7 +208,7 @@ strata_status_t sim_pool_take(sim_pool_t *pool, uint64_t size, sim_stream_t *str
     return STRATA_OK;
 }
 
-void sim_pool_give(sim_block_t *block, sim_stream_t *stream) {
+void sim_pool_free_block(sim_block_t *block, sim_stream_t *stream) {
     sim_pool_t *pool = block->chunk->pool;
     sim_tree_remove(&pool->device->world->regions, &block->region.node);
     block->live = block->freed_inside = false;
@@ -236,7 +236,7 @@ sim_pool_t *sim_pool_new(sim_device_t *device, uint64_t max_size, bool shareable
     return pool;
 }
 
-static void join_all(sim_pool_t *pool, sim_chunk_t *chunk) {
+static void coalesce_all(sim_pool_t *pool, sim_chunk_t *chunk) {
     for (sim_block_t *block = chunk->first; block->after;) {
         unshelve(pool, block->after);
         unshelve(pool, block);
@@ -247,7 +247,7 @@ static void join_all(sim_pool_t *pool, sim_chunk_t *chunk) {
 
 void sim_pool_drop(sim_pool_t *pool) {
     while (pool->chunks) {
-        join_all(pool, pool->chunks);
+        coalesce_all(pool, pool->chunks);
         chunk_drop(pool, &pool->chunks);
     }
     for (sim_pool_t **link = &pool->device->pools; *link; link = &(*link)->next) {

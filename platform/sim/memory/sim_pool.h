@@ -59,10 +59,10 @@ sim_pool_t *sim_pool_new(sim_device_t *device, uint64_t max_size, bool shareable
 /* Frees all idle memory and the pool itself. No block may be live. */
 void sim_pool_drop(sim_pool_t *pool);
 /* Allocates a block for `stream`. */
-strata_status_t sim_pool_take(sim_pool_t *pool, uint64_t size, sim_stream_t *stream, sim_block_t **block);
+strata_status_t sim_pool_allocate_block(sim_pool_t *pool, uint64_t size, sim_stream_t *stream, sim_block_t **block);
 /* Frees the block in the order of `stream`. If that is NULL, the host has waited and any stream may use
  * it at once. */
-void sim_pool_give(sim_block_t *block, sim_stream_t *stream);
+void sim_pool_free_block(sim_block_t *block, sim_stream_t *stream);
 /* Releases whole chunks that are free by the calling thread's clock while more than `keep` is reserved. */
 void sim_pool_shrink(sim_pool_t *pool, uint64_t keep);
 /* Makes blocks with completed frees usable by any stream. */

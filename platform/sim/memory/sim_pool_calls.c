@@ -18,7 +18,7 @@ void sim_pools_end(sim_device_t *device) {
     for (sim_node_t *node = sim_tree_ceiling(regions, 0, 0), *next; node; node = next) {
         sim_region_t *region = (sim_region_t *)node;
         next = sim_tree_next(regions, node);
-        if (region->device == device && region->kind == SIM_REGION_BLOCK) sim_pool_give((sim_block_t *)region, NULL);
+        if (region->device == device && region->kind == SIM_REGION_BLOCK) sim_pool_free_block((sim_block_t *)region, NULL);
     }
     while (device->pools) sim_pool_drop(device->pools);
 }
@@ -42,7 +42,7 @@ static strata_status_t malloc_async(sim_device_t *device, strata_handle_t pool_h
     sim_charge(device, &device->world->profile.malloc_async, size);
     if (stream->capture) return sim_graph_malloc(stream, size, address);
     sim_block_t *block;
-    strata_status_t status = sim_pool_take(pool, size, stream, &block);
+    strata_status_t status = sim_pool_allocate_block(pool, size, stream, &block);
     if (status != STRATA_OK) return status;
     stream->operations++;
     *address = block->region.node.key;
@@ -72,7 +72,7 @@ static strata_status_t free_async(sim_device_t *device, strata_address_t address
     sim_block_t *block = (sim_block_t *)region;
     if (block->graph) return sim_graph_free(stream, block);
     check_on_memory_freed(device, address, region->size, stream);
-    sim_pool_give(block, stream);
+    sim_pool_free_block(block, stream);
     return STRATA_OK;
 }
 

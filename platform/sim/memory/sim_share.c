@@ -164,7 +164,7 @@ strata_status_t sim_op_import_memory(strata_device_t *base, int descriptor, stra
                        strata_fail(STRATA_E_DEVICE, SIM_CU_INVALID_VALUE,
                                    "CUDA_ERROR_INVALID_VALUE: descriptor %d does not refer to memory of this world", descriptor));
     if (!sim_handle_new(device, SIM_PHYSICAL, physical, handle)) {
-        sim_physical_settle(device->world, physical);
+        sim_physical_free_unused(device->world, physical);
         return sim_end(device, sim_no_host_memory());
     }
     sim_charge(device, &device->world->profile.peer, 0);

@@ -73,10 +73,10 @@ strata_status_t sim_op_unreserve(strata_device_t *base, strata_address_t address
 
 /* ---- physical handles ---- */
 
-void sim_physical_settle(strata_sim_t *world, sim_physical_t *physical) {
+void sim_physical_free_unused(strata_sim_t *world, sim_physical_t *physical) {
     if (physical->handles || physical->mappings) return;
     check_physical_end(physical);
-    if (physical->device) sim_give(physical->device, physical->size);
+    if (physical->device) sim_unclaim(physical->device, physical->size);
     if (physical->file >= 0) close(physical->file);
     else if (world->contents) sim_contents_punch(world, physical->file_offset, physical->size);
     if (physical->shareable) sim_tree_remove(&world->shared, &physical->node);
@@ -87,12 +87,12 @@ static strata_status_t create(sim_device_t *device, uint64_t size, bool shareabl
     strata_sim_t *world = device->world;
     if (size == 0 || !whole(device, size)) return wrong("create needs whole granules", 0, size);
     sim_charge(device, &world->profile.create, size);
-    if (!sim_take(device, size)) return sim_out_of_memory(device, "cuMemCreate", size);
+    if (!sim_claim(device, size)) return sim_out_of_memory(device, "cuMemCreate", size);
     sim_physical_t *physical = calloc(1, sizeof *physical);
     if (!physical || !sim_contents_file(world, size, &physical->file_offset) ||
         !sim_handle_new(device, SIM_PHYSICAL, physical, handle)) {
         free(physical);
-        sim_give(device, size);
+        sim_unclaim(device, size);
         return sim_no_host_memory();
     }
     physical->device = device;
@@ -125,7 +125,7 @@ strata_status_t sim_op_release(strata_device_t *base, strata_physical_t handle) 
     sim_charge(device, &device->world->profile.release, physical->size);
     sim_handle_drop(device, SIM_PHYSICAL, handle);
     physical->handles--;
-    sim_physical_settle(device->world, physical);
+    sim_physical_free_unused(device->world, physical);
     return sim_end(device, STRATA_OK);
 }
 
@@ -209,13 +209,13 @@ static void mapping_end(sim_region_t *region, sim_mapping_t *mapping) {
     sim_tree_remove(&region->mappings, &mapping->node);
     region->device->mappings--;
     mapping->physical->mappings--;
-    sim_physical_settle(region->device->world, mapping->physical);
+    sim_physical_free_unused(region->device->world, mapping->physical);
     free(mapping);
 }
 
 static void unmap_one(sim_device_t *device, sim_region_t *region, sim_mapping_t *mapping) {
     if (mapping->busy_until > sim_now(device)) {
-        sim_lose(device, SIM_CU_ILLEGAL_ADDRESS);
+        sim_mark_lost(device, SIM_CU_ILLEGAL_ADDRESS);
         if (region->host) sim_contents_kill(region->host + (mapping->node.key - region->node.key), mapping->size);
     }
     check_on_unmap(device, mapping);
@@ -305,7 +305,7 @@ void sim_vmm_end(sim_device_t *device) {
         if (!physical) continue;
         slots->items[i] = NULL;
         physical->handles--;
-        sim_physical_settle(device->world, physical);
+        sim_physical_free_unused(device->world, physical);
     }
     disown(device);
 }

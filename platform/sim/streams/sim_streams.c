@@ -201,7 +201,7 @@ static strata_status_t work(sim_device_t *device, strata_handle_t handle, uint64
     check_on_work(stream, accesses, count);
     for (size_t i = 0; i < count; i++) {
         if (sim_touch(device, accesses[i].address, accesses[i].size, end)) continue;
-        sim_lose(device, SIM_CU_ILLEGAL_ADDRESS);
+        sim_mark_lost(device, SIM_CU_ILLEGAL_ADDRESS);
         return strata_fail(STRATA_E_DEVICE_LOST, SIM_CU_ILLEGAL_ADDRESS,
                            "CUDA_ERROR_ILLEGAL_ADDRESS: work accesses 0x%llx, %llu bytes, which it must not",
                            (unsigned long long)accesses[i].address, (unsigned long long)accesses[i].size);
@@ -223,7 +223,7 @@ static void keep_busy(sim_stream_t *stream, uint64_t end) {
     sim_stream_extend(stream, strata_max(strata_min(end, STRATA_NEVER - 1), sim_stream_order(stream)));
 }
 
-void sim_streams_settle(strata_sim_t *world) {
+void sim_streams_submit_promised(strata_sim_t *world) {
     for (sim_stream_t *stream = world->promised; stream; stream = stream->next_promised) {
         keep_busy(stream, stream->promised);
         stream->promised = 0;
@@ -252,7 +252,7 @@ void strata_sim_stream_promise(strata_sim_stream_t *stream, uint64_t end) {
 strata_status_t strata_sim_stream_busy_until(strata_device_t *base, strata_handle_t handle, uint64_t end) {
     sim_device_t *device = sim_of(base);
     strata_lock(&device->world->lock);
-    sim_streams_settle(device->world);
+    sim_streams_submit_promised(device->world);
     sim_stream_t *stream = sim_stream(device, handle);
     if (stream) keep_busy(stream, end);
     strata_unlock(&device->world->lock);
@@ -262,7 +262,7 @@ strata_status_t strata_sim_stream_busy_until(strata_device_t *base, strata_handl
 uint64_t strata_sim_stream_end(strata_device_t *base, strata_handle_t handle) {
     sim_device_t *device = sim_of(base);
     strata_lock(&device->world->lock);
-    sim_streams_settle(device->world);
+    sim_streams_submit_promised(device->world);
     sim_stream_t *stream = sim_stream(device, handle);
     uint64_t end = stream ? visible_end(stream) : 0;
     strata_unlock(&device->world->lock);
@@ -281,7 +281,7 @@ int strata_sim_stream_priority(strata_device_t *base, strata_handle_t handle) {
 uint64_t strata_sim_device_end(strata_device_t *base) {
     sim_device_t *device = sim_of(base);
     strata_lock(&device->world->lock);
-    sim_streams_settle(device->world);
+    sim_streams_submit_promised(device->world);
     uint64_t end = device->end;
     strata_unlock(&device->world->lock);
     return end;

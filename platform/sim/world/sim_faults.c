@@ -2,7 +2,7 @@
 #include "platform/host/host_memory.h"
 #include "platform/sim/world/sim_internal.h"
 
-static strata_status_t lost(const sim_device_t *device) {
+static strata_status_t fail_lost(const sim_device_t *device) {
     if (device->lost_code == SIM_CU_ILLEGAL_ADDRESS)
         return strata_fail(STRATA_E_DEVICE_LOST, SIM_CU_ILLEGAL_ADDRESS,
                            "CUDA_ERROR_ILLEGAL_ADDRESS: work accessed memory that it must not access");
@@ -12,8 +12,8 @@ static strata_status_t lost(const sim_device_t *device) {
 static strata_status_t answer(sim_device_t *device, strata_device_call_t call, strata_status_t status) {
     const char *name = strata_device_call_name(call);
     if (status == STRATA_E_DEVICE_LOST) {
-        sim_lose(device, SIM_CU_LAUNCH_FAILED);
-        return lost(device);
+        sim_mark_lost(device, SIM_CU_LAUNCH_FAILED);
+        return fail_lost(device);
     }
     if (status == STRATA_E_NO_MEMORY)
         return strata_fail(status, SIM_CU_OUT_OF_MEMORY, "CUDA_ERROR_OUT_OF_MEMORY: %s failed by injection", name);
@@ -25,9 +25,9 @@ static void forget(sim_device_t *device, size_t index) {
     for (size_t i = index; i < device->fault_count; i++) device->faults[i] = device->faults[i + 1];
 }
 
-strata_status_t sim_strike(sim_device_t *device, strata_device_call_t call) {
+strata_status_t sim_inject_fault(sim_device_t *device, strata_device_call_t call) {
     device->calls++;
-    if (device->lost_code) return lost(device);
+    if (device->lost_code) return fail_lost(device);
     strata_status_t status = STRATA_OK;
     for (size_t i = 0; i < device->fault_count;) {
         sim_fault_t *fault = &device->faults[i];
@@ -43,7 +43,7 @@ strata_status_t sim_strike(sim_device_t *device, strata_device_call_t call) {
     return status == STRATA_OK ? STRATA_OK : answer(device, call, status);
 }
 
-void sim_lose(sim_device_t *device, int64_t code) {
+void sim_mark_lost(sim_device_t *device, int64_t code) {
     if (!device->lost_code) device->lost_code = code;
 }
 

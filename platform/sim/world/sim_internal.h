@@ -269,9 +269,9 @@ extern const strata_device_operations_t sim_operations;
 
 /* ---- faults (sim_faults.c) ---- */
 
-strata_status_t sim_strike(sim_device_t *device, strata_device_call_t call);
+strata_status_t sim_inject_fault(sim_device_t *device, strata_device_call_t call);
 /* Marks the device as lost. Every later call fails with `code`. */
-void sim_lose(sim_device_t *device, int64_t code);
+void sim_mark_lost(sim_device_t *device, int64_t code);
 strata_status_t sim_out_of_memory(sim_device_t *device, const char *what, uint64_t size);
 strata_status_t sim_no_host_memory(void);
 
@@ -301,8 +301,8 @@ uint64_t sim_after_sleep(strata_sim_t *world, uint64_t from, uint64_t until);
 
 /* Reserves `span` bytes of address space with a gap after it. Returns 0 if none is left. */
 strata_address_t sim_address(sim_device_t *device, uint64_t span, uint64_t alignment);
-bool sim_take(sim_device_t *device, uint64_t bytes);
-void sim_give(sim_device_t *device, uint64_t bytes);
+bool sim_claim(sim_device_t *device, uint64_t bytes);
+void sim_unclaim(sim_device_t *device, uint64_t bytes);
 /* Rounds up to granules. Returns false if the result does not fit in 64 bits. */
 bool sim_granules(const sim_device_t *device, uint64_t size, uint64_t *bytes);
 sim_region_t *sim_region_new(sim_device_t *device, sim_region_kind_t kind, strata_address_t address, uint64_t size);
@@ -354,7 +354,7 @@ uint64_t sim_stream_order(const sim_stream_t *stream);
 /* Submits `duration` of work and returns the time at which it ends. */
 uint64_t sim_submit(sim_stream_t *stream, uint64_t duration);
 /* Submits all promised work. Must be called before the work of any stream is read. */
-void sim_streams_settle(strata_sim_t *world);
+void sim_streams_submit_promised(strata_sim_t *world);
 void sim_stream_extend(sim_stream_t *stream, uint64_t end);
 void sim_stream_init(sim_device_t *device, sim_stream_t *stream, strata_stream_flags_t flags);
 void sim_stream_follow(sim_stream_t *stream, uint64_t stream_id, uint64_t operations);
@@ -388,7 +388,7 @@ void sim_vmm_end(sim_device_t *device);
 /* Returns the physical memory of a handle, or NULL with the error set. */
 sim_physical_t *sim_physical(sim_device_t *device, strata_physical_t handle);
 /* Frees the physical memory if it has neither a handle nor a mapping. */
-void sim_physical_settle(strata_sim_t *world, sim_physical_t *physical);
+void sim_physical_free_unused(strata_sim_t *world, sim_physical_t *physical);
 
 strata_status_t sim_op_malloc(strata_device_t *, strata_memory_t, uint64_t, strata_address_t *);
 strata_status_t sim_op_free(strata_device_t *, strata_memory_t, strata_address_t);

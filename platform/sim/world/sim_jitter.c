@@ -48,7 +48,7 @@ static hold_up_t hold_up_of(uint64_t seed, uint64_t slot) {
 /* Returns the arrival of a thread that would be at `until` without hold-ups. Each hold-up that begins
  * before then delays a thread that works (`works`) by its whole length. A thread that waits is delayed
  * only by a hold-up that outlasts the wait. */
-static uint64_t pass(strata_sim_t *world, uint64_t from, uint64_t until, bool works) {
+static uint64_t add_delays(strata_sim_t *world, uint64_t from, uint64_t until, bool works) {
     uint64_t seed = hash(world->host_jitter) + sim_thread(world)->index, slot = from / SLOT_NS, last = until / SLOT_NS;
     if (last - slot > SLOTS_LOOKED_AT) slot = last - SLOTS_LOOKED_AT;
     for (; slot <= until / SLOT_NS; slot++) {
@@ -65,13 +65,13 @@ static bool applies(const strata_sim_t *world, uint64_t from, uint64_t until) {
 }
 
 uint64_t sim_after_work(strata_sim_t *world, uint64_t from, uint64_t until) {
-    return applies(world, from, until) ? pass(world, from, until, true) : until;
+    return applies(world, from, until) ? add_delays(world, from, until, true) : until;
 }
 
 uint64_t sim_after_wait(strata_sim_t *world, uint64_t from, uint64_t until) {
-    return applies(world, from, until) ? pass(world, from, until, false) : until;
+    return applies(world, from, until) ? add_delays(world, from, until, false) : until;
 }
 
 uint64_t sim_after_sleep(strata_sim_t *world, uint64_t from, uint64_t until) {
-    return applies(world, from, until) ? pass(world, from, until + WAKING_NS, false) : until;
+    return applies(world, from, until) ? add_delays(world, from, until + WAKING_NS, false) : until;
 }

@@ -214,7 +214,7 @@ static void check_case(const import_peer_t *peer, const import_row_t *row, const
     const import_setting_t *setting = &made.import->settings[0];
     bool told = strstr(made.told, row->key) != NULL;
     for (size_t i = 1; i < made.import->count; i++) EXPECT_TRUE(made.import->settings[i].implied);
-    if (one->verb == IMPORT_NONE || setting->passed_over) {
+    if (one->verb == IMPORT_NONE || setting->skip_reason) {
         if (!told) FAIL_TEST("%s \"%s\" is dropped in silence", peer->name, text);
     } else if (told) {
         FAIL_TEST("%s \"%s\" counts and is told: %s", peer->name, text, made.told);

@@ -2,7 +2,7 @@
 #include "tests/facade/support/fixture.h"
 
 #define EXACT "stack: [auto_growth_vmm: {slack: 0, slack_least: 0}, vmm]"
-enum { HOLES = 96, MAPPED_MOST = 4096, MAPPED_THEN = 2048 };
+enum { HOLES = 96, MAPPED_MAX = 4096, MAPPED_THEN = 2048 };
 
 typedef struct wanted {
     const char *name;
@@ -45,11 +45,11 @@ static uint64_t make_views(rig_t *rig, size_t from, size_t to, size_t without) {
 TEST(growth_views, the_oldest_end_where_there_are_too_many_mappings) {
     RIG(rig, EXACT, 0);
     make_holes(&rig, HOLES);
-    EXPECT_EQ(make_views(&rig, 2, 91, 89), MAPPED_MOST);
-    EXPECT_EQ(figure_of(&rig, "viewed"), MAPPED_MOST);
+    EXPECT_EQ(make_views(&rig, 2, 91, 89), MAPPED_MAX);
+    EXPECT_EQ(figure_of(&rig, "viewed"), MAPPED_MAX);
     EXPECT_EQ(figure_of(&rig, "views"), 89);
     EXPECT_EQ(make_views(&rig, 92, 92, 0), 92);
-    EXPECT_EQ(figure_of(&rig, "viewed"), MAPPED_MOST + 92);
+    EXPECT_EQ(figure_of(&rig, "viewed"), MAPPED_MAX + 92);
     EXPECT_EQ(figure_of(&rig, "views"), 90);
     EXPECT_EQ(make_views(&rig, 93, 93, 0), 93);
     uint64_t left = 0, views = 0;

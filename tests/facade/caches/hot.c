@@ -28,7 +28,7 @@ TEST_RIG(facade_hot, a_borrowed_pair_takes_no_host_memory_once_its_events_are_ma
         strata_block_t b = rig_allocate(rig, owner, 4096);
         EXPECT_OK(strata_record_stream(rig->s, b.ref, borrower));
         EXPECT_OK(strata_free(rig->s, b.ref));
-        rig_pass(rig, 50000);
+        rig_advance(rig, 50000);
         if (round < 48) continue; /* blocks that wait have an event each */
         EXPECT_EQ(strata_host_allocations() - host, 0);
         EXPECT_EQ(rig_calls(rig, STRATA_CALL_event_create), made);

@@ -58,7 +58,7 @@ static uint64_t burst(rig_t *rig, strata_stream_t stream) {
         EXPECT_OK(strata_allocate(rig->s, rig->gpu, stream, draw_size(&seed), block));
         took[i] = strata_sim_now(rig->world) - before;
         rig_work(rig, stream, 1000, block->ref);
-        rig_pass(rig, 20000);
+        rig_advance(rig, 20000);
     }
     for (int i = 0; i < BLOCKS; i++) EXPECT_OK(strata_free(rig->s, live[i].ref));
     qsort(took, REQUESTS, sizeof *took, by_value);
@@ -219,7 +219,7 @@ TEST(idle, virtual_memory_goes_while_other_places_work) {
 /* What another stream still uses goes once that is over, without a further request. */
 TEST_RIG(idle, what_is_deferred_goes_when_its_borrower_is_done, 0, VMM, CHUNKS) {
     strata_stream_t user = rig_stream(rig);
-    (void)rig_leave_waiting(rig, NULL, user, 100 * MIB, 3 * SECOND);
+    (void)rig_free_deferred(rig, NULL, user, 100 * MIB, 3 * SECOND);
     let_pass(rig, 2 * SECOND);
     EXPECT_EQ(reserved(rig), 100 * MIB);
     let_pass(rig, SECOND + SECOND / 8);
@@ -355,7 +355,7 @@ static void *work(void *context) {
         EXPECT_OK(strata_allocate(rig->s, rig->gpu, worker->stream, draw_size(&seed), &b));
         EXPECT_OK(strata_free(rig->s, a.ref));
         EXPECT_OK(strata_free(rig->s, b.ref));
-        if (i % 100 == 0) rig_pass(rig, SECOND);
+        if (i % 100 == 0) rig_advance(rig, SECOND);
     }
     return NULL;
 }
@@ -364,7 +364,7 @@ static void *look(void *context) {
     const worker_t *worker = context;
     while (!atomic_load(worker->over)) {
         (void)strata_facade_check_idle(worker->rig->s);
-        rig_pass(worker->rig, SECOND / 10);
+        rig_advance(worker->rig, SECOND / 10);
     }
     return NULL;
 }

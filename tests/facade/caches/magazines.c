@@ -15,7 +15,7 @@
 static strata_stack_t *begin(rig_t *rig, strata_stream_t stream) {
     RIG_FREE(rig, rig_allocate(rig, stream, SIZE));
     strata_stack_t *stack = rig_stack(rig, stream);
-    strata_stack_take(stack);
+    strata_stack_lock_own(stack);
     strata_magazines_begin(stack);
     strata_unlock(&stack->lock);
     return stack;
@@ -53,7 +53,7 @@ TEST_BY(magazines, who_may_not_go_directly_does_not,
     EXPECT_OK(strata_allocator_get(rig->s, rig->gpu, stream, 0, &allocator));
     strata_stack_t *stack = rig_stack(rig, stream);
     const strata_direct_t *never = stack->direct;
-    strata_stack_take(stack);
+    strata_stack_lock_own(stack);
     strata_magazines_begin(stack);
     strata_unlock(&stack->lock);
     EXPECT_TRUE(stack->direct == never);
@@ -343,7 +343,7 @@ static bool share_until(rig_t *rig, uint64_t sizes, bool wanted) {
 /* Its layers may be gone already. */
 TEST_RIG(magazines, a_stack_that_is_being_ended_gets_none, 0, KEEPING) {
     strata_stack_t *stack = rig_stack(rig, NULL);
-    strata_stack_take(stack);
+    strata_stack_lock_own(stack);
     stack->open = false;
     for (int i = 0; i < 1000; i++) strata_magazines_note_contention(stack);
     EXPECT_EQ(strata_magazines_of(stack), NULL);
@@ -370,7 +370,7 @@ TEST_RIG(magazines, those_that_serve_little_are_given_up, 0, KEEPING) {
     EXPECT_EQ(strata_magazines_of(stack), NULL);
     EXPECT_GT(stack->magazine_use.extra_contended, 0);
     EXPECT_EQ(stack->magazine_use.occupied, 0);
-    strata_stack_take(stack);
+    strata_stack_lock_own(stack);
     strata_magazines_begin(stack);
     strata_unlock(&stack->lock);
     alone = (sharer_t){.rig = rig, .pairs = 1000, .sizes = 3};

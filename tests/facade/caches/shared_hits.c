@@ -50,12 +50,12 @@ TEST_RIG(shared_hits, a_guarded_layer_above_is_asked, 0, "strategy: guarded\nsta
 /* What is borrowed or watched goes the long way. */
 TEST_RIG(shared_hits, borrows_and_bounds_are_respected, 0, "pytorch") {
     strata_stream_t stream = rig_stream(rig), borrower = rig_stream(rig);
-    strata_block_t block = rig_leave_waiting(rig, stream, borrower, SIZE, 1000 * 1000);
+    strata_block_t block = rig_free_deferred(rig, stream, borrower, SIZE, 1000 * 1000);
     EXPECT_GT(rig_figures(rig).deferred_bytes, 0);
     strata_block_t next = rig_allocate(rig, stream, SIZE);
     EXPECT_NE(next.ptr, block.ptr);
     EXPECT_OK(strata_free(rig->s, next.ref));
-    rig_pass(rig, 2 * 1000 * 1000);
+    rig_advance(rig, 2 * 1000 * 1000);
     strata_block_t again = rig_allocate(rig, stream, SIZE);
     EXPECT_EQ(again.ptr, block.ptr); /* what has passed is put back first */
     EXPECT_EQ(rig_figures(rig).deferred_bytes, 0);

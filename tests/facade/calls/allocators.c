@@ -101,9 +101,9 @@ TEST_RIG(facade_allocators, no_bytes_and_more_than_any_place_has_are_told_apart_
 TEST_RIG(facade_allocators, a_request_looks_nothing_up, 0, PRESETS) {
     strata_allocator_t allocator = allocator_of(rig, rig->gpu, rig_stream(rig), 0);
     EXPECT_OK(strata_allocator_free(allocator, allocate(allocator, SIZE).ref));
-    uint64_t before = rig_domain(rig)->looked;
+    uint64_t before = rig_domain(rig)->examined;
     for (int k = 0; k < 10; k++) EXPECT_OK(strata_allocator_free(allocator, allocate(allocator, SIZE).ref));
-    EXPECT_EQ(rig_domain(rig)->looked - before, 0);
+    EXPECT_EQ(rig_domain(rig)->examined - before, 0);
 }
 
 /* ---- life ---- */
@@ -514,13 +514,13 @@ TEST_RIG(facade_allocators, functions_are_bounded, 0, "strata") {
     strata_functions_t first = functions_of(allocator_of(rig, rig->gpu, NULL, 0)), functions;
     strata_status_t status = STRATA_OK;
     int count = 0;
-    while (status == STRATA_OK && count <= STRATA_FUNCTIONS_MOST) {
+    while (status == STRATA_OK && count <= STRATA_FUNCTIONS_MAX) {
         status = strata_allocator_functions(allocator_of(rig, rig->gpu, rig_stream(rig), 0), &functions);
         if (status == STRATA_OK) functions.free(functions.allocate(SIZE));
         count += status == STRATA_OK;
     }
     EXPECT_EQ(status, STRATA_E_LIMIT);
-    EXPECT_LT(count, STRATA_FUNCTIONS_MOST);
+    EXPECT_LT(count, STRATA_FUNCTIONS_MAX);
     EXPECT_TRUE(functions_of(allocator_of(rig, rig->gpu, NULL, 0)).allocate == first.allocate);
     first.free(first.allocate(SIZE));
     EXPECT_EQ(rig_figures(rig).live_allocations, 0);

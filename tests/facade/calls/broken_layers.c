@@ -145,7 +145,7 @@ static const strata_layer_type_t needing_type = DECORATOR("test_needing", STRATA
                                                           .guarded = true);
 
 TEST(facade_crooked, the_page_lists_the_layers_that_may_be_below_a_needing_layer) {
-    char *page CLOSED_BY(text_gone) = NULL;
+    char *page CLOSED_BY(text_cleanup) = NULL;
     size_t length = 0;
     register_layer(&needing_type);
     FILE *out = open_memstream(&page, &length);
@@ -173,7 +173,7 @@ static strata_status_t refuse_all(const void *options, strata_place_kind_t place
 TEST(facade_crooked, a_layer_that_no_strategy_can_have_is_told_without_an_example) {
     static strata_layer_type_t refusing; /* known by its address */
     const strata_layer_type_t *types[] = {&refusing};
-    char *page CLOSED_BY(text_gone) = NULL;
+    char *page CLOSED_BY(text_cleanup) = NULL;
     size_t length = 0;
     refusing = noting_type;
     refusing.name = "test_refusing";

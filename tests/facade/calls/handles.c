@@ -7,7 +7,7 @@
 
 enum { STREAMS = 40, SIZE = 3 * MIB };
 
-static uint64_t looked(rig_t *rig) { return rig_domain(rig)->looked; }
+static uint64_t looked(rig_t *rig) { return rig_domain(rig)->examined; }
 
 /* A growth is asked for by the stack that missed: nobody looks for it again. */
 TEST_RIG(facade_handles, a_miss_looks_for_no_stack, 0, "strategy: one\nstack: [stream_safe, auto_growth, system]\n", "pytorch") {
@@ -52,9 +52,9 @@ TEST_RIG(facade_handles, orphans_end_in_one_walk, 0, "strata") {
     for (int i = 0; i < STREAMS; i++) EXPECT_OK(strata_free(rig->s, blocks[i].ref));
     EXPECT_OK(strata_release(rig->s, rig->gpu, NULL));
     EXPECT_EQ(domain->orphans, 0);
-    uint64_t before = domain->looked;
+    uint64_t before = domain->examined;
     strata_domain_sweep_orphans(domain);
-    EXPECT_EQ(domain->looked - before, 1);
+    EXPECT_EQ(domain->examined - before, 1);
 }
 
 /* What streams share is served from by their stacks alone, and what has ended by nobody: neither has a handle. */
@@ -90,7 +90,7 @@ TEST_RIG(facade_handles, a_handle_names_its_stack_until_that_is_forgotten, 0, "s
     EXPECT_OK(strata_stream_forget(rig->s, rig->gpu, stream));
     EXPECT_TRUE(stack->open); /* a call is inside */
     EXPECT_EQ(strata_stack_enter(handle), NULL);
-    strata_stack_leave(stack);
+    strata_stack_exit(stack);
     strata_domain_sweep_orphans(rig_domain(rig));
     EXPECT_FALSE(stack->open);
     strata_stack_t *next = rig_stack(rig, stream);

@@ -140,7 +140,7 @@ TEST(facade_between, a_free_and_the_end_of_its_borrower_lose_no_work) {
         bool waited = strata_sim_now(rig.world) >= end;
         EXPECT_EQ(waited, refuses > 0);
         EXPECT_EQ(served_at_once(&rig, owner).ptr == block.ptr, waited);
-        rig_pass(&rig, 2 * LONG);
+        rig_advance(&rig, 2 * LONG);
         EXPECT_EQ(served_at_once(&rig, owner).ptr, block.ptr);
         EXPECT_EQ(rig_figures(&rig).quarantined_bytes, 0);
     }
@@ -186,7 +186,7 @@ static void forget_twice(refused_t refused, bool told) {
     EXPECT_OK(other.status);
     strata_sim_clear_faults(rig.devices[0]);
     EXPECT_EQ(domain->orphans, 1);
-    rig_pass(&rig, 2 * LONG);
+    rig_advance(&rig, 2 * LONG);
     EXPECT_EQ(served_at_once(&rig, next).ptr, block.ptr);
     EXPECT_OK(strata_close(rig.s, STRATA_CLOSE_WAIT, NULL, NULL));
     EXPECT_EQ(rig_calls(&rig, STRATA_CALL_event_destroy), rig_calls(&rig, STRATA_CALL_event_create));
@@ -279,7 +279,7 @@ TEST(facade_between, a_forgotten_streams_stack_does_not_end_while_it_serves) {
         rig_borrow(&rig, block.ref, borrower, LONG);
         EXPECT_OK(strata_free(rig.s, block.ref));
         EXPECT_OK(strata_stream_forget(rig.s, rig.gpu, gone));
-        rig_pass(&rig, 2 * LONG);
+        rig_advance(&rig, 2 * LONG);
         before_lock_begin(&before, &stack->lock, n, sweep, &other);
         strata_block_t next = rig_allocate(&rig, asking, 2 * MIB);
         swept += before_lock_end(&before);
@@ -378,7 +378,7 @@ typedef struct events_taken {
 
 static void take_all(void *context) {
     events_taken_t *taken = context;
-    for (strata_handle_t event; (event = strata_events_take(taken->events)) != NULL;) taken->list[taken->count++] = event;
+    for (strata_handle_t event; (event = strata_events_acquire(taken->events)) != NULL;) taken->list[taken->count++] = event;
 }
 
 /* Whoever is quicker takes what is there: more are made, and the pool is not said to be at its end. */
@@ -393,5 +393,5 @@ TEST_RIG(facade_between, events_that_others_take_meanwhile_are_made_again, 0, "s
         quicker += before_lock_end(&before);
     }
     EXPECT_GE(quicker, 3);
-    while (taken.count > 0) strata_events_give(taken.events, taken.list[--taken.count]);
+    while (taken.count > 0) strata_events_release(taken.events, taken.list[--taken.count]);
 }

@@ -173,13 +173,13 @@ static void play(seen_t *seen, rig_t *rig) {
         if (b->ref && turn % 4 == 1) see(seen, (uint64_t)strata_record_stream(rig->s, b->ref, other));
         if (b->ref && turn % 3 == 1) rig_work(rig, turn % 2 ? stream : other, 300 * 1000, b->ref);
         if (turn % 16 == 15) EXPECT_OK(strata_step(rig->s));
-        if (turn % 8 == 7) rig_pass(rig, 200 * 1000);
+        if (turn % 8 == 7) rig_advance(rig, 200 * 1000);
         if (turn % 32 == 20) EXPECT_OK(strata_trim(rig->s, rig->gpu, 8 * MIB, NULL));
         if (turn % 16 == 3) see_all(seen, rig);
     }
     for (int i = 0; i < BLOCKS; i++) give(seen, rig, &blocks[i]);
     see_all(seen, rig);
-    rig_pass(rig, 10 * 1000 * 1000);
+    rig_advance(rig, 10 * 1000 * 1000);
     EXPECT_OK(strata_release(rig->s, rig->gpu, NULL));
     see_all(seen, rig);
 }
@@ -216,7 +216,7 @@ static void play_borrows(seen_t *seen, rig_t *rig) {
     rig_work(rig, borrower, 1000 * 1000, 0);
     for (int i = 0; i < 3; i++) give(seen, rig, &blocks[i]);
     next = ask(seen, rig, owner, MIB, NULL);
-    rig_pass(rig, 2 * 1000 * 1000);
+    rig_advance(rig, 2 * 1000 * 1000);
     give(seen, rig, &next);
     next = ask(seen, rig, owner, MIB, NULL);
     give(seen, rig, &next);
@@ -232,7 +232,7 @@ static void play_idle(seen_t *seen, rig_t *rig) {
     for (size_t i = 0; i < BLOCKS; i++) give(seen, rig, &blocks[i]);
     for (int i = 0; i < 20; i++) {
         (void)strata_facade_check_idle(rig->s);
-        rig_pass(rig, 100 * 1000 * 1000);
+        rig_advance(rig, 100 * 1000 * 1000);
     }
     see_all(seen, rig);
     give(seen, rig, &live);

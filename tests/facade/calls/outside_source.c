@@ -8,15 +8,15 @@ static uint32_t left_over; /* records that the source still had when it was dest
 
 static void give_left(const strata_record_t *record, void *self) {
     left_over++;
-    EXPECT_OK(strata_layer_give_memory(self, record->ptr, record->size));
+    EXPECT_OK(strata_layer_free_memory(self, record->ptr, record->size));
 }
 
-static void destroy(strata_layer_t *self) { strata_layer_each_left(self, give_left, self); }
+static void destroy(strata_layer_t *self) { strata_layer_each_remaining(self, give_left, self); }
 
 static strata_status_t allocate(strata_layer_t *self, const strata_request_t *request, strata_record_t **record) {
     uint64_t address = 0;
-    strata_opened_t opened = strata_call_unlock(request->call);
-    strata_status_t status = strata_layer_get_memory(self, request, request->size, request->alignment, &address);
+    strata_unlocked_t opened = strata_call_unlock(request->call);
+    strata_status_t status = strata_layer_allocate_memory(self, request, request->size, request->alignment, &address);
     strata_call_lock(request->call, opened);
     if (status != STRATA_OK) return status;
     *record = strata_record_new(self, request, address, request->size);
@@ -25,8 +25,8 @@ static strata_status_t allocate(strata_layer_t *self, const strata_request_t *re
 
 /* What the device does not take back stays with the source. */
 static void give_back(strata_layer_t *self, strata_record_t *record, strata_call_t *call) {
-    strata_opened_t opened = strata_call_unlock(call);
-    strata_status_t status = strata_layer_give_memory(self, record->ptr, record->size);
+    strata_unlocked_t opened = strata_call_unlock(call);
+    strata_status_t status = strata_layer_free_memory(self, record->ptr, record->size);
     strata_call_lock(call, opened);
     if (status == STRATA_OK) strata_record_delete(self, record);
 }

@@ -226,7 +226,7 @@ TEST(places_node, one_that_is_not_there_is_told) {
 TEST(places_node, where_the_host_lets_nobody_choose) {
     static const char *const sets[] = {"pinned.system.node=near", "pinned.system.node=0"};
     for (int i = 0; i < 2; i++) {
-        strata_strategy_t *strategy CLOSED_BY(strategy_gone) = rig_strategy("strata", &sets[i], 1);
+        strata_strategy_t *strategy CLOSED_BY(strategy_cleanup) = rig_strategy("strata", &sets[i], 1);
         RIG_BY(rig, rig_open_devices(&rig, strategy, &(strata_sim_options_t){0}));
         rig.devices[0]->capabilities.host_nodes = 0;
         EXPECT_OK(strata_facade_open_on(strategy, rig.devices, rig.count, 0, &rig.s));

@@ -62,14 +62,14 @@ TEST_RIG(facade_routed, managed_memory_may_follow_the_devices, 16 * MIB,
     (void)rig_allocate(rig, NULL, 16 * MIB);
     strata_block_t second = rig_allocate(rig, NULL, 16 * MIB);
     expect_route(rig, second, "retry > fallback > system");
-    EXPECT_EQ(rig_figures(rig).ladders, 0);
+    EXPECT_EQ(rig_figures(rig).recoveries, 0);
 }
 
 /* A retry in the first stack climbs before the second is asked. */
 TEST_RIG(facade_routed, a_stack_that_retries_does_so_before_the_next_is_asked, 16 * MIB,
          "stack: [fallback: {stacks: [[retry: {timeout: 0}, system], [system: {memory: pinned}]]}]\n") {
     strata_block_t first = rig_allocate(rig, NULL, 16 * MIB), second = rig_allocate(rig, NULL, 16 * MIB);
-    EXPECT_EQ(rig_figures(rig).ladders, 1);
+    EXPECT_EQ(rig_figures(rig).recoveries, 1);
     expect_route(rig, first, "fallback > retry > system");
     expect_route(rig, second, "fallback > system");
 }
@@ -92,7 +92,7 @@ TEST_RIG(facade_routed, every_branch_is_asked, 0, two_sizes) {
     RIG_FREE(rig, small, large);
     EXPECT_EQ(rig_figures(rig).deferred_bytes, 4096 + MIB);
     EXPECT_EQ(rig_release(rig), 0);
-    rig_pass(rig, 2000 * 1000);
+    rig_advance(rig, 2000 * 1000);
     strata_pending_t pending;
     EXPECT_EQ(strata_domain_poll(rig_domain(rig), &pending), 4096 + MIB);
     EXPECT_EQ(rig_cached(rig), 9 * MIB);
@@ -156,7 +156,7 @@ TEST_RIG(facade_routed, the_ladder_is_climbed_whichever_branch_waits, 32 * MIB,
     strata_block_t a = rig_allocate(rig, one, 24 * MIB);
     EXPECT_OK(strata_free(rig->s, a.ref));
     a = rig_allocate(rig, two, 24 * MIB);
-    EXPECT_EQ(rig_figures(rig).ladders, 1);
+    EXPECT_EQ(rig_figures(rig).recoveries, 1);
 }
 
 /* A `retry` that may neither give back nor wait still decides: the core does not act in its place. */
@@ -168,7 +168,7 @@ TEST_RIG(facade_routed, a_retry_that_may_do_nothing_is_final, 32 * MIB,
     strata_block_t a = rig_allocate(rig, one, 24 * MIB);
     EXPECT_OK(strata_free(rig->s, a.ref));
     EXPECT_EQ(rig_try(rig, two, 24 * MIB), STRATA_E_NO_MEMORY);
-    EXPECT_EQ(rig_figures(rig).ladders, 0);
+    EXPECT_EQ(rig_figures(rig).recoveries, 0);
 }
 
 /* A cache that gave its own has not spoken for another of its type: what lies idle on the other route goes back too. */
@@ -180,7 +180,7 @@ TEST_RIG(facade_routed, what_a_cache_of_the_same_type_keeps_on_the_other_route_g
     for (int n = 0; n < 40; n++) EXPECT_OK(strata_free(rig->s, small[n].ref));
     EXPECT_GE(rig_figures(rig).reserved_bytes, 40 * MIB);
     (void)rig_allocate(rig, NULL, 40 * MIB);
-    EXPECT_EQ(rig_figures(rig).ladders, 1);
+    EXPECT_EQ(rig_figures(rig).recoveries, 1);
 }
 
 /* A decorator's own record above a way that leads past the caches lies in no cache's chunk. */

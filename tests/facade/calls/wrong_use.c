@@ -98,7 +98,7 @@ TEST_RIG(facade_wrong_use, what_waits_for_other_streams_is_freed_all_the_same, 0
     EXPECT_OK(strata_free(rig->s, a.ref));
     static const char *const words[] = {"it was already freed, and is in use by other streams", "tag \"batch\"", NULL};
     expect_stale(rig, a.ref, words);
-    rig_pass(rig, 2 * LONG);
+    rig_advance(rig, 2 * LONG);
 }
 
 TEST(facade_wrong_use, another_facades_allocation_is_told_with_all_that_it_is) {
@@ -139,7 +139,7 @@ TEST_RIG(facade_wrong_use, another_facades_freed_allocation_is_told_with_its_sta
     expect_stale(rig, theirs.ref, (const char *const[]){facade, "gpu:0, stack", NULL});
     EXPECT_LACKS(strata_last_error()->text, "next");
     EXPECT_OK(strata_free(other.s, again.ref));
-    rig_pass(&other, 2 * LONG);
+    rig_advance(&other, 2 * LONG);
 }
 
 /* That it is in another facade is all that is true of a name that this one never gave either. */
@@ -246,7 +246,7 @@ TEST_RIG(facade_wrong_use, a_pointer_of_a_stream_that_has_ended_is_unknown, 0, "
 
 TEST(facade_wrong_use, another_facades_pointer_is_told_as_such) {
     strata_sim_options_t options = {.devices = 1};
-    strata_strategy_t *strategy CLOSED_BY(strategy_gone) = rig_strategy("strata", NULL, 0);
+    strata_strategy_t *strategy CLOSED_BY(strategy_cleanup) = rig_strategy("strata", NULL, 0);
     strata_t other = 0;
     char facade[64];
     RIG_BY(rig, rig_open_on(&rig, strategy, &options, 0));

@@ -108,7 +108,7 @@ TEST_STACK(facade_edges, caching_counts_its_segments_as_they_were_granted, 1024 
     strata_call_t call = {.stack = self->base.stack};
     bool entered = strata_call_enter(&call, &self->base);
     EXPECT_GE(self->base.type->release(&self->base, &call), 30 * MIB);
-    strata_call_leave(&call, &self->base, entered);
+    strata_call_exit(&call, &self->base, entered);
     EXPECT_EQ(self->chunks.held, 0);
     /* What bfc keeps is less than twice a segment, and goes whole. */
     strata_block_t block = rig_allocate(rig, NULL, 2 * MIB);
@@ -123,7 +123,7 @@ TEST_STACK(facade_edges, caching_counts_its_segments_as_they_were_granted, 1024 
 TEST_STACK(facade_edges, caching_waits_for_no_use_in_a_capture, 64 * MIB, "caching, system") {
     caching_t *self = (caching_t *)rig_domain(rig)->ordinary.shared[1];
     strata_stream_t owner = rig_stream(rig), borrower = rig_stream(rig);
-    (void)rig_leave_waiting(rig, owner, borrower, 40 * MIB, 1000 * 1000);
+    (void)rig_free_deferred(rig, owner, borrower, 40 * MIB, 1000 * 1000);
     self->uses.captures = 1;
     uint64_t waits = rig_calls(rig, STRATA_CALL_event_synchronise), all = rig_calls(rig, STRATA_CALL_synchronise);
     EXPECT_STATUS(STRATA_E_NO_MEMORY, rig_try(rig, owner, 48 * MIB));
@@ -252,7 +252,7 @@ TEST(facade_edges, a_pool_is_throttled_above_its_share_alone) {
         RIG_STACK(rig, "cuda_malloc_async", 0);
         async_layer_t *self = (async_layer_t *)rig_domain(&rig)->ordinary.shared[1];
         strata_stream_t owner = rig_stream(&rig), borrower = rig_stream(&rig);
-        (void)rig_leave_waiting(&rig, owner, borrower, 3 * MIB, 1000 * 1000);
+        (void)rig_free_deferred(&rig, owner, borrower, 3 * MIB, 1000 * 1000);
         self->limit = (3 + 5) * MIB;
         (void)rig_allocate(&rig, owner, 5 * MIB + more);
         EXPECT_EQ(self->throttled, more);

@@ -138,7 +138,7 @@ static void free_block(program_of_t *p, strata_ref_t ref) {
 
 /* Everything that waits has passed, so that freed victims are free at once. */
 static void settle(program_of_t *p) {
-    rig_pass(&p->rig, 1000 * 1000 * 1000);
+    rig_advance(&p->rig, 1000 * 1000 * 1000);
     for (int i = 0; i < 2; i++) {
         strata_block_t block = get_from(&p->rig, p->pool, p->streams[i], 1);
         EXPECT_OK(strata_free(p->rig.s, block.ref));

@@ -76,7 +76,7 @@ TEST_EACH(exact_figures, after_each_step, stack_row_t, stacks) {
     EXPECT_EQ(used(&rig), before);
     f = rig_figures(&rig);
     EXPECT_EQ(f.out_of_memory, 1);
-    EXPECT_EQ(f.ladders, row->climbs);
+    EXPECT_EQ(f.recoveries, row->climbs);
     EXPECT_EQ(f.allocations, 2);
     EXPECT_EQ(f.cache_hits, row->caches);
     EXPECT_EQ(f.growths, row->caches);
@@ -145,7 +145,7 @@ TEST(exact_figures, the_place_has_the_sum_of_its_pools) {
             EXPECT_STATUS(STRATA_E_NO_MEMORY, strata_allocate_with(rig.s, rig.gpu, NULL, &options, &none));
         EXPECT_OK(strata_statistics_pool(rig.s, rig.gpu, pool, &f));
         EXPECT_EQ(f.out_of_memory, i + 1);
-        EXPECT_EQ(f.ladders, i + 1);
+        EXPECT_EQ(f.recoveries, i + 1);
         EXPECT_EQ(f.reserved_bytes, (i + 1) * MIB);
         EXPECT_EQ(f.peak_reserved_bytes, (i + 1) * MIB);
         EXPECT_EQ(f.live_allocations, 1);
@@ -153,7 +153,7 @@ TEST(exact_figures, the_place_has_the_sum_of_its_pools) {
     EXPECT_EQ(rig_try(&rig, NULL, 2 * CAPACITY), STRATA_E_NO_MEMORY);
     f = rig_figures(&rig);
     EXPECT_EQ(f.out_of_memory, 4);
-    EXPECT_EQ(f.ladders, 4);
+    EXPECT_EQ(f.recoveries, 4);
     EXPECT_EQ(f.reserved_bytes, 3 * MIB);
     EXPECT_EQ(f.peak_reserved_bytes, 3 * MIB);
     RIG_FREE(&rig, blocks[0], blocks[1]);

@@ -68,7 +68,7 @@ TEST_BY(facade_log, tells_what_a_ladder_waited_for,
         rig_open(rig, "strata", (const char *const[]){"retry.wait_first=true"}, 1, 64 * MIB, 1)) {
     heard_t heard = {.rig = rig};
     strata_stream_t owner = rig_stream(rig), borrower = rig_stream(rig);
-    (void)rig_leave_waiting(rig, owner, borrower, 40 * MIB, 1000 * 1000);
+    (void)rig_free_deferred(rig, owner, borrower, 40 * MIB, 1000 * 1000);
     EXPECT_OK(strata_set_log(hear, &heard, STRATA_LOG_DEBUG));
     (void)rig_allocate(rig, owner, 40 * MIB);
     end_log();

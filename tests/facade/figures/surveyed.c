@@ -100,20 +100,20 @@ TEST(facade_surveyed, who_waits_for_a_destroyed_stream_does_not_wait_for_the_nex
     for (int i = 0; i < 2; i++) {
         RIG(rig, stacks[i], 0);
         strata_stream_t owner = rig_stream(&rig), old = rig_stream(&rig);
-        (void)rig_leave_waiting(&rig, owner, old, 4 * MIB, 20 * MILLISECOND);
+        (void)rig_free_deferred(&rig, owner, old, 4 * MIB, 20 * MILLISECOND);
         rig_end_stream(&rig, old);
         strata_stream_t fresh = rig_stream(&rig);
         ASSERT_EQ(fresh, old);
-        (void)rig_leave_waiting(&rig, owner, fresh, 6 * MIB, 20 * MILLISECOND);
+        (void)rig_free_deferred(&rig, owner, fresh, 6 * MIB, 20 * MILLISECOND);
         strata_survey_for_t whom = {.stack = rig_stack(&rig, NULL), .size = MIB};
         strata_survey_make(rig_domain(&rig), &whom, &survey);
         ASSERT_EQ(survey.awaited_count, 2);
         for (uint32_t n = 0; n < 2; n++) {
-            EXPECT_EQ(survey.awaited[n].bytes, survey.awaited[n].gone ? 4 * MIB : 6 * MIB);
-            if (!survey.awaited[n].gone) EXPECT_EQ(survey.awaited[n].stream, fresh);
+            EXPECT_EQ(survey.awaited[n].bytes, survey.awaited[n].destroyed ? 4 * MIB : 6 * MIB);
+            if (!survey.awaited[n].destroyed) EXPECT_EQ(survey.awaited[n].stream, fresh);
         }
-        EXPECT_NE(survey.awaited[0].gone, survey.awaited[1].gone);
-        rig_pass(&rig, 90 * MILLISECOND);
+        EXPECT_NE(survey.awaited[0].destroyed, survey.awaited[1].destroyed);
+        rig_advance(&rig, 90 * MILLISECOND);
     }
 }
 

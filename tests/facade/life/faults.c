@@ -54,7 +54,7 @@ static void run_with_fault(strata_strategy_t *strategy, uint64_t k, bool onward,
 }
 
 static void every_call_fails(const char *preset, strata_status_t fault, uint64_t stride) {
-    strata_strategy_t *strategy CLOSED_BY(strategy_gone) = strategy_of(preset);
+    strata_strategy_t *strategy CLOSED_BY(strategy_cleanup) = strategy_of(preset);
     uint64_t calls = calls_of_a_run(strategy), tried = 0;
     for (uint64_t k = 1; k <= calls && !strata_test_has_failed(); k += stride, tried++)
         for (int onward = 0; onward < 2 && !strata_test_has_failed(); onward++) run_with_fault(strategy, k, onward != 0, fault);
@@ -84,7 +84,7 @@ TEST_EACH(facade_faults, a_refusal_at_every_call, faulty_t, faulty) {
 
 /* What is preallocated is asked for at open: either of the two chunks may be refused. */
 TEST(facade_faults, a_refused_preallocation_fails_the_open) {
-    strata_strategy_t *strategy CLOSED_BY(strategy_gone) = rig_strategy(PROGRAM_POOLED, NULL, 0);
+    strata_strategy_t *strategy CLOSED_BY(strategy_cleanup) = rig_strategy(PROGRAM_POOLED, NULL, 0);
     static const char *const options[] = {"auto_growth.small_preallocate: 1MiB: ", "auto_growth.preallocate: 4MiB: "};
     for (uint64_t k = 1; k <= 3 && !strata_test_has_failed(); k++) {
         rig_t rig;

@@ -16,7 +16,7 @@ static bool tries_every_k(void) {
 }
 
 static void open_with_every_failure(const char *preset) {
-    strata_strategy_t *strategy CLOSED_BY(strategy_gone) = rig_strategy(preset, NULL, 0);
+    strata_strategy_t *strategy CLOSED_BY(strategy_cleanup) = rig_strategy(preset, NULL, 0);
     uint64_t k = 1;
     strata_status_t status = STRATA_E_HOST_MEMORY;
     RIG_BY(rig, rig_open_devices(&rig, strategy, &DEVICE));
@@ -81,7 +81,7 @@ static void run_with_failure(strata_strategy_t *strategy, uint64_t k, int onward
 }
 
 static void run_with_every_failure(const char *preset) {
-    strata_strategy_t *strategy CLOSED_BY(strategy_gone) = rig_strategy(preset, NULL, 0);
+    strata_strategy_t *strategy CLOSED_BY(strategy_cleanup) = rig_strategy(preset, NULL, 0);
     rig_t rig;
     program_t program;
     rig_open_on(&rig, strategy, &DEVICE, 0);

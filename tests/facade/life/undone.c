@@ -181,7 +181,7 @@ TEST(facade_undone, what_a_failed_request_borrowed_is_deferred_and_not_live) {
         strata_stream_t gone = rig_stream(&rig), busy = rig_stream(&rig);
         EXPECT_OK(strata_free(rig.s, rig_allocate(&rig, gone, MIB).ref));
         EXPECT_OK(strata_stream_forget(rig.s, rig.gpu, gone));
-        rig_pass(&rig, LONG);
+        rig_advance(&rig, LONG);
         rig_work(&rig, busy, LONG, 0);
         failing = i == 1;
         if (!failing) ASSERT_OK(strata_sim_fail(rig.devices[0], STRATA_CALL_fill, 1, false, STRATA_E_DEVICE));
@@ -210,7 +210,7 @@ static void fail_after_a_fill(const char *stack, bool deaf) {
     strata_block_t left = rig_allocate(&rig, gone, MIB);
     EXPECT_OK(strata_free(rig.s, left.ref));
     EXPECT_OK(strata_stream_forget(rig.s, rig.gpu, gone));
-    rig_pass(&rig, LONG);
+    rig_advance(&rig, LONG);
     rig_work(&rig, busy, LONG, 0);
     if (deaf) refuse_waits(&rig);
     failing = by_layer;
@@ -254,15 +254,15 @@ TEST(facade_undone, what_one_guest_may_still_fill_is_no_other_guests) {
     for (uint32_t n = 1; n <= 8; n++) {
         guests_t g = {.filled = false};
         before_lock_t before;
-        strata_strategy_t *strategy CLOSED_BY(strategy_gone) = rig_strategy("stack: [test_failing, fill, auto_growth, system]",
-                                                                            NULL, 0);
+        strata_strategy_t *strategy CLOSED_BY(strategy_cleanup) = rig_strategy("stack: [test_failing, fill, auto_growth, system]",
+                                                                               NULL, 0);
         rig_open_on(&g.rig, strategy, &(strata_sim_options_t){.contents = true}, 0);
         g.gone = rig_stream(&g.rig), g.busy = rig_stream(&g.rig), g.next = rig_stream(&g.rig);
         g.left = rig_allocate(&g.rig, g.gone, MIB);
         strata_stack_t *stack = rig_stack(&g.rig, g.gone);
         EXPECT_OK(strata_free(g.rig.s, g.left.ref));
         EXPECT_OK(strata_stream_forget(g.rig.s, g.rig.gpu, g.gone));
-        rig_pass(&g.rig, LONG);
+        rig_advance(&g.rig, LONG);
         before_lock_begin(&before, &stack->lock, n, fail_deaf, &g);
         strata_block_t other = rig_allocate(&g.rig, g.next, MIB);
         (void)before_lock_end(&before);

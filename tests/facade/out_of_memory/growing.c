@@ -65,7 +65,7 @@ static bool grows_once(uint32_t n) {
         0);
     strata_stream_t owner = rig_stream(&rig), borrower = rig_stream(&rig);
     meeting = (__typeof__(meeting)){.rig = &rig, .stack = rig_stack(&rig, owner), .stream = owner, .first = pthread_self()};
-    (void)rig_leave_waiting(&rig, owner, borrower, 20 * MIB, 1000 * MILLISECOND);
+    (void)rig_free_deferred(&rig, owner, borrower, 20 * MIB, 1000 * MILLISECOND);
     atomic_store(&meeting.first_at_the_device, false);
     EXPECT_EQ(rig_figures(&rig).growths, 1);
     before_lock_begin(&before, &meeting.stack->lock, n, begin_growth, NULL);
@@ -77,7 +77,7 @@ static bool grows_once(uint32_t n) {
     EXPECT_EQ(rig_figures(&rig).reserved_bytes, 40 * MIB);
     EXPECT_OK(strata_free(rig.s, block.ref));
     if (meeting.started) EXPECT_OK(strata_free(rig.s, meeting.block.ref));
-    rig_pass(&rig, 2000 * MILLISECOND);
+    rig_advance(&rig, 2000 * MILLISECOND);
     if (strata_test_has_failed()) FAIL_TEST("in front of taking %u", n);
     return came;
 }

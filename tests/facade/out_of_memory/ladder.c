@@ -16,7 +16,7 @@ TEST_RIG(facade_ladder, what_one_stream_caches_serves_another, CAPACITY, "strata
     EXPECT_OK(strata_free(rig->s, a.ref));
     EXPECT_EQ(rig_figures(rig).reserved_bytes, size);
     a = rig_allocate(rig, two, size);
-    EXPECT_EQ(rig_figures(rig).ladders, 1);
+    EXPECT_EQ(rig_figures(rig).recoveries, 1);
     EXPECT_EQ(rig_figures(rig).out_of_memory, 0);
 }
 
@@ -68,12 +68,12 @@ TEST_RIG(facade_ladder, flags_forbid_growth_and_the_ladder, CAPACITY, "strata") 
     EXPECT_OK(strata_free(rig->s, a.ref));
     strata_allocate_options_t options = {.struct_size = sizeof options, .size = 48 * MIB, .flags = STRATA_NO_RETRY};
     EXPECT_STATUS(STRATA_E_NO_MEMORY, strata_allocate_with(rig->s, rig->gpu, two, &options, &b));
-    EXPECT_EQ(rig_figures(rig).ladders, 0);
+    EXPECT_EQ(rig_figures(rig).recoveries, 0);
     uint64_t mallocs = rig_calls(rig, STRATA_CALL_malloc);
     options.flags = STRATA_NO_GROW;
     EXPECT_STATUS(STRATA_E_NO_MEMORY, strata_allocate_with(rig->s, rig->gpu, two, &options, &b));
     EXPECT_EQ(rig_calls(rig, STRATA_CALL_malloc), mallocs);
-    EXPECT_EQ(rig_figures(rig).ladders, 0);
+    EXPECT_EQ(rig_figures(rig).recoveries, 0);
     (void)rig_allocate_with(rig, one, &options);
     EXPECT_EQ(rig_calls(rig, STRATA_CALL_malloc), mallocs);
 }
@@ -85,7 +85,7 @@ TEST_BY(facade_ladder, all_stacks_are_polled_and_released_before_the_next_try,
     strata_block_t pending = rig_allocate(rig, one, 30 * MIB), idle = rig_allocate(rig, two, 30 * MIB);
     EXPECT_OK(strata_record_stream(rig->s, pending.ref, three));
     RIG_FREE(rig, pending, idle);
-    rig_pass(rig, SECOND / 1000);
+    rig_advance(rig, SECOND / 1000);
     uint64_t mallocs = rig_calls(rig, STRATA_CALL_malloc);
     (void)rig_allocate(rig, three, 60 * MIB);
     /* Asked, asked again after the own idle chunks, and once more after the ladder's first rung. */
@@ -100,7 +100,7 @@ TEST(facade_ladder, it_waits_for_a_pending_free_instead_of_failing) {
         const char *const set[] = {"stream_safe.event=free"};
         RIG_BY(rig, rig_open(&rig, presets[i], set, 1, CAPACITY, 1));
         strata_stream_t owner = rig_stream(&rig), borrower = rig_stream(&rig);
-        strata_block_t a = rig_leave_waiting(&rig, owner, borrower, 40 * MIB, SECOND / 50);
+        strata_block_t a = rig_free_deferred(&rig, owner, borrower, 40 * MIB, SECOND / 50);
         uint64_t done = strata_sim_stream_end(rig.devices[0], borrower);
         strata_block_t b = rig_allocate(&rig, i ? borrower : owner, 40 * MIB);
         EXPECT_GE(strata_sim_now(rig.world), done);
@@ -116,7 +116,7 @@ TEST(facade_ladder, wait_first_keeps_the_caches_of_others) {
         strata_stream_t owner = rig_stream(&rig), borrower = rig_stream(&rig), idle = rig_stream(&rig);
         strata_block_t kept = rig_allocate(&rig, idle, 20 * MIB);
         EXPECT_OK(strata_free(rig.s, kept.ref));
-        (void)rig_leave_waiting(&rig, owner, borrower, 40 * MIB, SECOND / 500);
+        (void)rig_free_deferred(&rig, owner, borrower, 40 * MIB, SECOND / 500);
         (void)rig_allocate(&rig, owner, 40 * MIB);
         EXPECT_EQ(rig_calls(&rig, STRATA_CALL_free), first ? 0 : 1);
     }
@@ -125,20 +125,20 @@ TEST(facade_ladder, wait_first_keeps_the_caches_of_others) {
 TEST_BY(facade_ladder, it_waits_no_longer_than_the_timeout,
         rig_open(rig, "strata", (const char *const[]){"retry.timeout=5ms"}, 1, CAPACITY, 1)) {
     strata_stream_t owner = rig_stream(rig), borrower = rig_stream(rig);
-    (void)rig_leave_waiting(rig, owner, borrower, 40 * MIB, SECOND);
+    (void)rig_free_deferred(rig, owner, borrower, 40 * MIB, SECOND);
     uint64_t now = strata_sim_now(rig->world);
     EXPECT_STATUS(STRATA_E_NO_MEMORY, rig_try(rig, owner, 40 * MIB));
     EXPECT_GE(strata_sim_now(rig->world) - now, SECOND / 1000 * 5);
     EXPECT_LT(strata_sim_now(rig->world) - now, SECOND / 1000 * 8);
     EXPECT_CONTAINS(strata_last_error()->text, "deferred 40MiB");
-    rig_pass(rig, SECOND);
+    rig_advance(rig, SECOND);
 }
 
 /* A device that answers no query, though its events have passed by the clock: the deadline still ends the wait. */
 TEST_BY(facade_ladder, an_event_that_cannot_be_asked_does_not_hang,
         rig_open(rig, "paddle", (const char *const[]){"stream_safe.event=free"}, 1, CAPACITY, 1)) {
     strata_stream_t owner = rig_stream(rig), borrower = rig_stream(rig);
-    (void)rig_leave_waiting(rig, owner, borrower, 40 * MIB, 1000);
+    (void)rig_free_deferred(rig, owner, borrower, 40 * MIB, 1000);
     ASSERT_OK(strata_sim_fail(rig->devices[0], STRATA_CALL_event_query, 1, true, STRATA_E_DEVICE));
     strata_block_t b;
     uint64_t real = strata_real_now();
@@ -220,7 +220,7 @@ TEST_BY(facade_ladder, callbacks_are_asked_once_however_long_a_request_waits,
     uint32_t asked = 0;
     strata_stream_t owner = rig_stream(rig), borrower = rig_stream(rig);
     EXPECT_OK(strata_add_free_memory_callback(rig->s, give_nothing, &asked, NULL));
-    for (size_t i = 0; i < 3; i++) (void)rig_leave_waiting(rig, owner, borrower, (12 + i) * MIB, SECOND / 1000);
+    for (size_t i = 0; i < 3; i++) (void)rig_free_deferred(rig, owner, borrower, (12 + i) * MIB, SECOND / 1000);
     (void)rig_allocate(rig, borrower, 60 * MIB);
     EXPECT_EQ(asked, 1);
 }

@@ -32,7 +32,7 @@ static void serves_to_the_byte(const char *preset) {
     EXPECT_EQ(rig_figures(&rig).reserved_bytes, 40 * MIB);
     EXPECT_SAYS(STRATA_E_NO_MEMORY, rig_try(&rig, NULL, 1), "; strata_set_limit() allows 40MiB, of which 40MiB are used\n");
     EXPECT_CONTAINS(strata_last_error()->text, "\n  try: raise the limit to ");
-    EXPECT_LE(rig_figures(&rig).ladders, 1);
+    EXPECT_LE(rig_figures(&rig).recoveries, 1);
     EXPECT_EQ(rig_calls(&rig, STRATA_CALL_malloc) + rig_calls(&rig, STRATA_CALL_malloc_async), mallocs);
     EXPECT_OK(strata_set_limit(rig.s, rig.gpu, STRATA_UNLIMITED));
     (void)rig_allocate(&rig, NULL, 1);
@@ -214,7 +214,7 @@ TEST_BY(facade_limit, a_higher_one_ends_a_wait, rig_open(rig, "strata", (const c
     EXPECT_OK(strata_set_limit(rig->s, rig->gpu, 4 * MIB));
     (void)rig_allocate(rig, NULL, 100);
     ASSERT_EQ(pthread_create(&thread, NULL, ask, &asker), 0);
-    while (rig_figures(rig).ladders == 0) (void)usleep(100);
+    while (rig_figures(rig).recoveries == 0) (void)usleep(100);
     (void)usleep(20 * 1000);
     EXPECT_OK(strata_set_limit(rig->s, rig->gpu, 64 * MIB));
     ASSERT_EQ(pthread_join(thread, NULL), 0);

@@ -19,7 +19,7 @@ TEST_RIG(facade_patience, it_waits_for_enough_alone, 0,
     EXPECT_GE(strata_sim_now(rig->world), end);
     EXPECT_LT(strata_sim_now(rig->world), began + 4 * ms);
     EXPECT_OK(strata_free(rig->s, block.ref));
-    rig_pass(rig, 100 * ms);
+    rig_advance(rig, 100 * ms);
 }
 
 /* As long as what is left may do, the wait goes on: two parts side by side serve what neither does. */
@@ -38,20 +38,20 @@ TEST_RIG(facade_patience, a_part_that_does_not_do_is_no_end_of_the_wait, 0,
     EXPECT_GE(strata_sim_now(rig->world), end);
     EXPECT_LT(strata_sim_now(rig->world), end + 4 * ms);
     EXPECT_OK(strata_free(rig->s, block.ref));
-    rig_pass(rig, 100 * ms);
+    rig_advance(rig, 100 * ms);
 }
 
 TEST_RIG(facade_patience, it_waits_no_longer_than_the_timeout, 0,
          "stack: [retry: {patience: true, depth: 1, timeout: 5ms}, stream_safe, auto_growth, system]") {
     strata_stream_t owner = rig_stream(rig), borrower = rig_stream(rig);
-    (void)rig_leave_waiting(rig, owner, borrower, 5 * MIB, 10 * ms);
+    (void)rig_free_deferred(rig, owner, borrower, 5 * MIB, 10 * ms);
     uint64_t began = strata_sim_now(rig->world);
     strata_block_t block = rig_allocate(rig, owner, 5 * MIB);
     EXPECT_EQ(rig_figures(rig).growths, 2);
     EXPECT_GE(strata_sim_now(rig->world), began + 5 * ms);
     EXPECT_LT(strata_sim_now(rig->world), began + 9 * ms);
     EXPECT_OK(strata_free(rig->s, block.ref));
-    rig_pass(rig, 10 * ms);
+    rig_advance(rig, 10 * ms);
 }
 
 /* One chunk in the cache waits for its borrower's work, which runs until `end` ns after the request began: does the cache grow? */
@@ -60,7 +60,7 @@ static bool grows(const char *retry, uint64_t end) {
     snprintf(preset, sizeof preset, "version: 1\nstack:\n  - retry: {%s}\n  - stream_safe\n  - auto_growth\n  - system\n", retry);
     RIG(rig, preset, 0);
     strata_stream_t owner = rig_stream(&rig), borrower = rig_stream(&rig);
-    strata_block_t a = rig_leave_waiting(&rig, owner, borrower, 5 * MIB, 1000 * 1000);
+    strata_block_t a = rig_free_deferred(&rig, owner, borrower, 5 * MIB, 1000 * 1000);
     uint64_t runs_until = strata_sim_stream_end(rig.devices[0], borrower);
     strata_sim_advance_to(rig.world, runs_until - end);
     strata_block_t b = rig_allocate(&rig, owner, 5 * MIB);
@@ -74,7 +74,7 @@ TEST_RIG(facade_patience, a_growth_that_waits_is_no_reason_to_fall_back, 0,
          "version: 1\nstack:\n  - retry: {patience: true, depth: 1}\n  - fallback: {stacks: [[stream_safe, auto_growth, system], "
          "[system: {memory: managed}]]}\n") {
     strata_stream_t owner = rig_stream(rig), borrower = rig_stream(rig);
-    (void)rig_leave_waiting(rig, owner, borrower, 5 * MIB, 1000 * 1000);
+    (void)rig_free_deferred(rig, owner, borrower, 5 * MIB, 1000 * 1000);
     strata_block_t b = rig_allocate(rig, owner, 5 * MIB);
     expect_route(rig, b, "retry > fallback > stream_safe > auto_growth | system");
 }
@@ -84,7 +84,7 @@ TEST_RIG(facade_patience, a_refused_branch_leaves_the_patience_around_it, 0,
          "stack: [retry: {patience: true, depth: 1}, fallback: {stacks: [[retry: {timeout: 0}, limit: {bytes: 1MiB}, "
          "system: {memory: managed}], [stream_safe, auto_growth, system]]}]\n") {
     strata_stream_t owner = rig_stream(rig), borrower = rig_stream(rig);
-    strata_block_t a = rig_leave_waiting(rig, owner, borrower, 5 * MIB, 1000 * 1000), b = rig_allocate(rig, owner, 5 * MIB);
+    strata_block_t a = rig_free_deferred(rig, owner, borrower, 5 * MIB, 1000 * 1000), b = rig_allocate(rig, owner, 5 * MIB);
     EXPECT_EQ(b.ptr, a.ptr);
     EXPECT_EQ(rig_figures(rig).growths, 1);
     expect_route(rig, b, "retry > fallback > stream_safe > auto_growth | system");
@@ -124,7 +124,7 @@ TEST_RIG(facade_patience, growth_up_to_what_was_needed_once_never_waits, 0,
         EXPECT_OK(strata_free(rig->s, blocks[round].ref));
         if (round == 0) EXPECT_OK(strata_release(rig->s, rig->gpu, NULL));
     }
-    rig_pass(rig, 200 * ms);
+    rig_advance(rig, 200 * ms);
 }
 
 /* Each round asks while two blocks are on the way, whose work ends at one moment: a wait leaves nothing. How many blocks the streams
@@ -138,7 +138,7 @@ static uint64_t blocks_of_rounds(rig_t *rig, int rounds, uint64_t pause) {
         rig_borrow(rig, blocks[1].ref, borrower, 0);
         RIG_FREE(rig, blocks[0], blocks[1]);
         EXPECT_OK(strata_free(rig->s, rig_allocate(rig, owner, 5 * MIB).ref));
-        rig_pass(rig, pause);
+        rig_advance(rig, pause);
     }
     return rig_figures(rig).growths - before;
 }
@@ -169,7 +169,7 @@ TEST(facade_patience, a_wait_that_polls_is_late_by_little) {
         RIG_BY(rig, rig_open_with(&rig, "stack: [retry: {patience: true, depth: 1}, stream_safe, auto_growth, system]\n",
                                   &(strata_sim_options_t){.host_jitter = 2}, 0));
         strata_stream_t owner = rig_stream(&rig), borrower = rig_stream(&rig);
-        (void)rig_leave_waiting(&rig, owner, borrower, 5 * MIB, lengths[i]);
+        (void)rig_free_deferred(&rig, owner, borrower, 5 * MIB, lengths[i]);
         uint64_t end = rig_stream_end(&rig, borrower);
         EXPECT_OK(strata_free(rig.s, rig_allocate(&rig, owner, 5 * MIB).ref));
         EXPECT_EQ(rig_figures(&rig).growths, 1);
@@ -183,8 +183,8 @@ static uint64_t blocks_for_kernels_of(uint64_t ns) {
     RIG_BY(rig, rig_open_with(&rig, "stack: [retry: {patience: true}, stream_safe, auto_growth: {chunk_size: 1MiB}, system]\n",
                               &(strata_sim_options_t){.host_jitter = 2}, 0));
     strata_stream_t owner = rig_stream(&rig), borrower = rig_stream(&rig);
-    for (int i = 0; i < 20; i++) (void)rig_leave_waiting(&rig, owner, borrower, 5 * MIB, ns);
-    rig_pass(&rig, 100 * ms);
+    for (int i = 0; i < 20; i++) (void)rig_free_deferred(&rig, owner, borrower, 5 * MIB, ns);
+    rig_advance(&rig, 100 * ms);
     return rig_figures(&rig).growths;
 }
 
@@ -200,21 +200,21 @@ TEST_RIG(facade_patience, with_less_work_ahead_it_waits_seldom, 0,
          "stack: [retry: {patience: true}, stream_safe, auto_growth: {chunk_size: 1MiB}, system]",
          "stack: [retry: {patience: true}, stream_safe, auto_growth: {chunk_size: 1MiB}, system]") {
     strata_stream_t owner = rig_stream(rig), borrower = rig_stream(rig);
-    (void)rig_leave_waiting(rig, owner, borrower, 5 * MIB, 2 * ms);
+    (void)rig_free_deferred(rig, owner, borrower, 5 * MIB, 2 * ms);
     strata_block_t kept = rig_allocate(rig, owner, 5 * MIB);
     EXPECT_EQ(rig_figures(rig).growths, 2);
-    rig_pass(rig, 200 * ms);
-    (void)rig_leave_waiting(rig, owner, borrower, 5 * MIB, 2 * ms);
+    rig_advance(rig, 200 * ms);
+    (void)rig_free_deferred(rig, owner, borrower, 5 * MIB, 2 * ms);
     EXPECT_OK(strata_free(rig->s, rig_allocate(rig, owner, 5 * MIB).ref));
     EXPECT_EQ(rig_figures(rig).growths, 2);
-    (void)rig_leave_waiting(rig, owner, borrower, 5 * MIB, 1000 * ms);
+    (void)rig_free_deferred(rig, owner, borrower, 5 * MIB, 1000 * ms);
     uint64_t began = strata_sim_now(rig->world);
     strata_block_t last = rig_allocate(rig, owner, 5 * MIB);
     EXPECT_EQ(rig_figures(rig).growths, 3);
     EXPECT_GT(strata_sim_now(rig->world), began + 10 * ms);
     EXPECT_LT(strata_sim_now(rig->world), began + 40 * ms);
     RIG_FREE(rig, kept, last);
-    rig_pass(rig, 1000 * ms);
+    rig_advance(rig, 1000 * ms);
 }
 
 /* What a stack has earned, in quiet times too, is never more than one timeout, and less than 10 ms are not worth a wait. */
@@ -242,8 +242,8 @@ TEST_EACH(facade_patience, a_budget_is_at_most_one_timeout, budget_t, budgets) {
     strata_stack_t *stack = rig_stack(&rig, owner);
     stack->wait_history.budget_ns = row->earned;
     stack->wait_history.budget_at = row->quiet ? strata_sim_now(rig.world) : 0; /* 0: no time counts before the request */
-    rig_pass(&rig, row->quiet);
-    (void)rig_leave_waiting(&rig, owner, borrower, 5 * MIB, 1000 * ms);
+    rig_advance(&rig, row->quiet);
+    (void)rig_free_deferred(&rig, owner, borrower, 5 * MIB, 1000 * ms);
     uint64_t began = strata_sim_now(rig.world);
     strata_block_t first = rig_allocate(&rig, owner, 5 * MIB);
     uint64_t waited = strata_sim_now(rig.world) - began;
@@ -255,5 +255,5 @@ TEST_EACH(facade_patience, a_budget_is_at_most_one_timeout, budget_t, budgets) {
     strata_block_t second = rig_allocate(&rig, owner, 5 * MIB);
     if (row->waits) EXPECT_LT(strata_sim_now(rig.world), began + 2 * ms);
     RIG_FREE(&rig, first, second);
-    rig_pass(&rig, 1000 * ms);
+    rig_advance(&rig, 1000 * ms);
 }

@@ -24,7 +24,7 @@ static void forget_at_work(scene_t *scene) {
     scene_drop(scene, block);
     EXPECT_OK(strata_stream_forget(scene->rig.s, scene->rig.gpu, scene->streams[1]));
 }
-static void let_time_pass(scene_t *scene) { rig_pass(&scene->rig, 200 * MS); }
+static void let_time_pass(scene_t *scene) { rig_advance(&scene->rig, 200 * MS); }
 
 /* ---- by live blocks ---- */
 

@@ -83,7 +83,7 @@ static void wait_for_the_work(scene_t *scene) {
     EXPECT_OK(strata_stream_synchronize(scene->rig.s, scene->rig.gpu, scene->streams[1]));
 }
 static void let_time_pass_and_drop_all(scene_t *scene) {
-    rig_pass(&scene->rig, 200 * MS);
+    rig_advance(&scene->rig, 200 * MS);
     scene_drop_all(scene);
 }
 static void wait_and_drop_all(scene_t *scene) {

@@ -213,7 +213,7 @@ TEST(facade_report, a_wait_that_was_too_short_is_told) {
         const char *const set[] = {"retry.timeout=2ms", first ? "retry.wait_first=true" : "retry.wait_first=false"};
         RIG_BY(rig, rig_open(&rig, "strata", set, 2, 64 * MIB, 1));
         strata_stream_t owner = rig_stream(&rig), borrower = rig_stream(&rig);
-        (void)rig_leave_waiting(&rig, owner, borrower, 40 * MIB, 100 * 1000 * 1000);
+        (void)rig_free_deferred(&rig, owner, borrower, 40 * MIB, 100 * 1000 * 1000);
         EXPECT_STATUS(STRATA_E_NO_MEMORY, rig_try(&rig, owner, 40 * MIB));
         const char *text = strata_last_error()->text;
         EXPECT_CONTAINS(text, first ? ", smaller growth nothing; it took "

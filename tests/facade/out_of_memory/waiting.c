@@ -33,7 +33,7 @@ static void *free_later(void *argument) {
     EXPECT_OK(strata_allocate(a->rig->s, a->rig->gpu, a->stream, 0, &none));
     RIG_FREE(a->rig, none, a->small);
     atomic_store(&a->known, true);
-    see_a_sleeper(a->rig);
+    wait_for_sleeper(a->rig);
     EXPECT_OK(strata_free(a->rig->s, a->block.ref));
     return NULL;
 }
@@ -43,7 +43,7 @@ static void *free_later_by_pointer(void *argument) {
     actor_t *a = argument;
     EXPECT_OK(strata_free_pointer(a->rig->s, a->small.ptr));
     atomic_store(&a->known, true);
-    see_a_sleeper(a->rig);
+    wait_for_sleeper(a->rig);
     EXPECT_OK(strata_free_pointer(a->rig->s, a->block.ptr));
     return NULL;
 }
@@ -53,8 +53,8 @@ static void *allocate_now(void *argument) {
     uint64_t began = strata_real_now();
     a->status = strata_allocate(a->rig->s, a->rig->gpu, a->stream, a->size, &a->block);
     a->took = strata_real_now() - began;
-    if (a->status == STRATA_OK) rig_gave(a->rig, a->block.ref);
-    if (a->status == STRATA_OK) rig_gave(a->rig, a->block.ref);
+    if (a->status == STRATA_OK) rig_register(a->rig, a->block.ref);
+    if (a->status == STRATA_OK) rig_register(a->rig, a->block.ref);
     return NULL;
 }
 
@@ -107,7 +107,7 @@ TEST(facade_waiting, tensorflow_does_not_wait_where_no_other_thread_is) {
     rig_open(&rig, "tensorflow", (const char *const[]){"retry.timeout=0"}, 1, 64 * MIB, 1);
     EXPECT_STATUS(STRATA_E_NO_MEMORY, rig_try(&rig, NULL, 128 * MIB));
     EXPECT_EQ(atomic_load(&rig.devices[0]->calls[STRATA_CALL_malloc]), asked);
-    EXPECT_EQ(rig_figures(&rig).ladders, 0);
+    EXPECT_EQ(rig_figures(&rig).recoveries, 0);
     rig_close(&rig);
 }
 
@@ -139,7 +139,7 @@ TEST_RIG(facade_waiting, nobody_waits_for_the_claim_of_one_that_sleeps, 64 * MIB
     strata_block_t held = rig_allocate(rig, stream, 30 * MIB);
     actor_t waiter = {.rig = rig, .stream = stream, .size = 40 * MIB};
     start(&waiter, allocate_now);
-    see_a_sleeper(rig);
+    wait_for_sleeper(rig);
     uint64_t began = strata_real_now();
     EXPECT_SAYS(STRATA_E_NO_MEMORY, rig_try(rig, stream, 20 * MIB), "limit");
     EXPECT_LT(strata_real_now() - began, 5000 * MILLISECOND);
@@ -155,7 +155,7 @@ TEST_RIG(facade_waiting, who_sleeps_above_a_limit_leaves_its_room_to_others, 64 
     strata_block_t held = rig_allocate(rig, stream, 30 * MIB);
     actor_t waiter = {.rig = rig, .stream = stream, .size = 40 * MIB};
     start(&waiter, allocate_now);
-    see_a_sleeper(rig);
+    wait_for_sleeper(rig);
     strata_block_t small = rig_allocate(rig, stream, 20 * MIB);
     RIG_FREE(rig, small, held);
     pthread_join(waiter.thread, NULL);
@@ -167,7 +167,7 @@ TEST_BY(facade_waiting, a_free_in_a_stack_made_meanwhile_ends_the_wait, open_pat
     strata_block_t held = rig_allocate(rig, one, 30 * MIB);
     actor_t waiter = {.rig = rig, .stream = rig_stream(rig), .size = 50 * MIB};
     start(&waiter, allocate_now);
-    see_a_sleeper(rig);
+    wait_for_sleeper(rig);
     strata_block_t block = rig_allocate(rig, late, 20 * MIB);
     EXPECT_OK(strata_free(rig->s, held.ref));
     /* Heard, and not enough: the waiter sleeps again until this one. */
@@ -224,8 +224,8 @@ TEST_BY(facade_waiting, real_time_ends_no_wait_of_a_thread_alone_with_a_simulate
 TEST_BY(facade_waiting, a_timeout_after_the_end_of_time_has_not_passed,
         rig_open(rig, "strata", (const char *const[]){"retry.timeout=18446744073s"}, 1, 64 * MIB, 1)) {
     strata_stream_t one = rig_stream(rig), two = rig_stream(rig);
-    rig_pass(rig, 1000 * MILLISECOND);
-    (void)rig_leave_waiting(rig, one, two, 40 * MIB, 30 * MILLISECOND);
+    rig_advance(rig, 1000 * MILLISECOND);
+    (void)rig_free_deferred(rig, one, two, 40 * MIB, 30 * MILLISECOND);
     (void)rig_allocate(rig, one, 40 * MIB);
 }
 
@@ -290,7 +290,7 @@ static void no_wake_up_is_lost(const char *preset, int streams) {
         balls[i] = (ball_t){.court = &court, .stream = stream[i % streams], .rounds = 800};
         ASSERT_EQ(pthread_create(&threads[i], NULL, allocate_and_free, &balls[i]), 0);
     }
-    see_a_sleeper(rig);
+    wait_for_sleeper(rig);
     EXPECT_OK(strata_free(rig->s, held.ref));
     for (int i = 0; i < 2; i++) {
         pthread_join(threads[i], NULL);
@@ -298,8 +298,8 @@ static void no_wake_up_is_lost(const char *preset, int streams) {
     }
     EXPECT_LT(strata_real_now() - began, 20000 * MILLISECOND);
     EXPECT_EQ(rig_domain(rig)->waiters, 0);
-    printf("%s: %u ladders\n", preset, (unsigned)rig_figures(rig).ladders);
-    EXPECT_GT(rig_figures(rig).ladders, 100);
+    printf("%s: %u ladders\n", preset, (unsigned)rig_figures(rig).recoveries);
+    EXPECT_GT(rig_figures(rig).recoveries, 100);
     rig_close(rig);
 }
 
@@ -362,7 +362,7 @@ static void all_out_of_memory_at_once(const char *preset) {
     EXPECT_GE(crowd.refused, THREADS * STREAMS - 48 / 3);
     EXPECT_GT(crowd.served, 0);
     EXPECT_GT(asked, 0);
-    EXPECT_GE(rig_figures(&rig).ladders, crowd.refused);
+    EXPECT_GE(rig_figures(&rig).recoveries, crowd.refused);
     EXPECT_EQ(rig_figures(&rig).live_allocations, 0);
     EXPECT_OK(strata_stream_synchronize(rig.s, rig.gpu, NULL));
 }

@@ -31,7 +31,7 @@ static strata_status_t waker_allocate(strata_layer_t *self, const strata_request
     strata_status_t status = strata_below_allocate(self, request, record);
     if (status != STRATA_E_NO_MEMORY || ++waker.refusals != waker.at) return status;
     pthread_t thread;
-    strata_opened_t opened = strata_call_unlock(request->call);
+    strata_unlocked_t opened = strata_call_unlock(request->call);
     if (pthread_create(&thread, NULL, free_the_block, NULL) == 0) pthread_join(thread, NULL);
     strata_call_lock(request->call, opened);
     return strata_fail(STRATA_E_NO_MEMORY, 0, "refused, and then a block was freed");
@@ -62,7 +62,7 @@ static bool is_heard(const char *stack, elsewhere_t where, uint32_t at) {
     EXPECT_EQ(rig_domain(&rig)->sleeping, 0);
     if (!came) EXPECT_OK(strata_free(rig.s, waker.block.ref));
     if (status == STRATA_OK) EXPECT_OK(strata_free(rig.s, block.ref));
-    rig_pass(&rig, 1000 * MILLISECOND);
+    rig_advance(&rig, 1000 * MILLISECOND);
     if (strata_test_has_failed()) FAIL_TEST("%s, after refusal %u", stack, at);
     return came;
 }
@@ -159,7 +159,7 @@ static void *free_from_outside(void *argument) {
         sleeps = domain->sleeping > 0;
         strata_unlock(&domain->lock);
     }
-    rig_pass(n->rig, 40 * MILLISECOND);
+    rig_advance(n->rig, 40 * MILLISECOND);
     EXPECT_OK(strata_free(n->rig->s, n->block.ref));
     return NULL;
 }

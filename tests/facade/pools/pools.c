@@ -88,7 +88,7 @@ TEST_RIG(facade_pools, a_pool_without_layers_has_instances_of_the_places, 0, POO
     EXPECT_STREQ(mine, theirs);
     EXPECT_NE(strata_ref_home(a.ref), strata_ref_home(b.ref));
     EXPECT_OK(strata_allocate_with(rig->s, strata_host(), NULL, &options, &c));
-    rig_gave(rig, c.ref);
+    rig_register(rig, c.ref);
     expect_pool(rig, c.ref, options.pool);
 }
 

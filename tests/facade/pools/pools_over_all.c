@@ -127,9 +127,9 @@ TEST_RIG(facade_pools, what_a_pool_caches_is_released_for_others_and_the_other_w
     EXPECT_OK(strata_free(rig->s, o.ref));
     /* The pool's stack has no retry: the facade climbs for it. */
     (void)get_from(rig, weights, NULL, 40 * MIB);
-    EXPECT_EQ(pool_figures(rig, weights).ladders, 1);
-    EXPECT_EQ(pool_figures(rig, STRATA_POOL_ORDINARY).ladders, 1);
-    EXPECT_EQ(rig_figures(rig).ladders, 2);
+    EXPECT_EQ(pool_figures(rig, weights).recoveries, 1);
+    EXPECT_EQ(pool_figures(rig, STRATA_POOL_ORDINARY).recoveries, 1);
+    EXPECT_EQ(rig_figures(rig).recoveries, 2);
 }
 
 typedef struct holder {

@@ -50,9 +50,9 @@ TEST_PAIR(work_after_the_borrow_and_before_the_free_is_covered, "strata") {
     EXPECT_EQ(rig_figures(&p->rig).deferred_bytes, p->block.size);
     EXPECT_EQ(rig_figures(&p->rig).allocated_bytes, 0);
     EXPECT_FALSE(reused(p));
-    rig_pass(&p->rig, LONG / 2);
+    rig_advance(&p->rig, LONG / 2);
     EXPECT_FALSE(reused(p));
-    rig_pass(&p->rig, LONG);
+    rig_advance(&p->rig, LONG);
     EXPECT_TRUE(reused(p));
     EXPECT_EQ(rig_figures(&p->rig).deferred_bytes, 0);
     EXPECT_EQ(rig_figures(&p->rig).deferred_frees, 1);
@@ -94,7 +94,7 @@ TEST_PAIR(work_submitted_after_the_free_does_not_count, "strata") {
     record(p, p->other);
     free_block(p);
     rig_work(&p->rig, p->other, LONG, 0);
-    rig_pass(&p->rig, 20 * 1000);
+    rig_advance(&p->rig, 20 * 1000);
     EXPECT_TRUE(reused(p));
 }
 
@@ -112,7 +112,7 @@ TEST_PAIR(free_on_covers_the_stream_of_the_last_use, "strata") {
     rig_work(&p->rig, p->other, LONG, p->block.ref);
     EXPECT_OK(strata_free_on(p->rig.s, p->block.ref, p->other));
     EXPECT_FALSE(reused(p));
-    rig_pass(&p->rig, 2 * LONG);
+    rig_advance(&p->rig, 2 * LONG);
     EXPECT_TRUE(reused(p));
     p->block = rig_allocate(&p->rig, p->owner, SIZE);
     EXPECT_OK(strata_free_on(p->rig.s, p->block.ref, p->owner));
@@ -149,7 +149,7 @@ TEST_PAIR(erasing_a_borrow_that_was_never_made_leaves_the_others, "strata") {
     EXPECT_OK(strata_erase_stream(p->rig.s, p->block.ref, fourth));
     free_block(p);
     EXPECT_FALSE(reused(p));
-    rig_pass(&p->rig, 2 * LONG);
+    rig_advance(&p->rig, 2 * LONG);
     EXPECT_TRUE(reused(p));
 }
 
@@ -173,12 +173,12 @@ TEST(facade_borrows, an_event_at_use_does_not_cover_what_comes_later) {
         deferral_t deferral = {.base = {.add = deferral_add, .cut = deferral_cut}};
         rig_domain(&p.rig)->deferral = &deferral.base;
         record(&p, p.other);
-        rig_pass(&p.rig, 20 * 1000);
+        rig_advance(&p.rig, 20 * 1000);
         rig_work(&p.rig, p.other, LONG, p.block.ref);
         free_block(&p);
         EXPECT_EQ(reused(&p), i == 1);
         EXPECT_EQ(deferral.peak, i == 0 ? p.block.size : 0);
-        rig_pass(&p.rig, 2 * LONG);
+        rig_advance(&p.rig, 2 * LONG);
         EXPECT_TRUE(reused(&p));
     }
 }
@@ -201,10 +201,10 @@ TEST(facade_borrows, without_an_owner_the_first_user_is_a_borrower) {
         EXPECT_OK(strata_record_stream(p.rig.s, second.ref, p.other));
         EXPECT_OK(strata_free(p.rig.s, second.ref));
         /* A hit notes its user like a miss. */
-        rig_pass(&p.rig, 2 * LONG);
+        rig_advance(&p.rig, 2 * LONG);
         EXPECT_OK(strata_allocate(p.rig.s, place, p.owner, SIZE, &first));
         EXPECT_OK(strata_free(p.rig.s, first.ref));
-        rig_pass(&p.rig, LONG);
+        rig_advance(&p.rig, LONG);
         uint64_t deferred = rig_calls(&p.rig, STRATA_CALL_event_record);
         strata_domain_t *domain;
         strata_pending_t pending;
@@ -213,7 +213,7 @@ TEST(facade_borrows, without_an_owner_the_first_user_is_a_borrower) {
         EXPECT_OK(strata_allocate(p.rig.s, place, p.owner, SIZE, &first));
         EXPECT_OK(strata_free(p.rig.s, first.ref));
         EXPECT_EQ(rig_calls(&p.rig, STRATA_CALL_event_record), deferred + 1);
-        rig_pass(&p.rig, 2 * LONG);
+        rig_advance(&p.rig, 2 * LONG);
         EXPECT_OK(strata_allocate(p.rig.s, place, NULL, SIZE, &none));
         EXPECT_OK(strata_free(p.rig.s, none.ref));
         free_block(&p);
@@ -308,7 +308,7 @@ TEST(facade_borrows, without_an_owner_each_user_counts_by_its_own_name) {
             EXPECT_OK(strata_allocate(p.rig.s, place, NULL, SIZE, &next));
             EXPECT_NE(next.ptr, block.ptr);
             EXPECT_OK(strata_free(p.rig.s, next.ref));
-            rig_pass(&p.rig, 2 * LONG);
+            rig_advance(&p.rig, 2 * LONG);
         }
         EXPECT_OK(strata_free(p.rig.s, p.block.ref));
     }
@@ -363,7 +363,7 @@ TEST_PAIR(a_block_that_nothing_is_known_of_is_quarantined_until_close, "strata")
     EXPECT_EQ(rig_figures(&p->rig).quarantined_bytes, p->block.size);
     EXPECT_EQ(rig_figures(&p->rig).allocated_bytes, 0);
     EXPECT_STATUS(STRATA_E_STALE, strata_free(p->rig.s, p->block.ref));
-    rig_pass(&p->rig, 9 * LONG);
+    rig_advance(&p->rig, 9 * LONG);
     EXPECT_FALSE(reused(p));
     EXPECT_OK(strata_release(p->rig.s, p->rig.gpu, NULL));
     EXPECT_FALSE(reused(p));
@@ -411,7 +411,7 @@ TEST_PAIR(another_threads_default_stream_is_another_stream, "strata") {
     free_block(p);
     /* Nobody but that thread can name its stream: the free waited for the device, or the block is not served yet. */
     EXPECT_TRUE(strata_sim_now(p->rig.world) >= strata_sim_device_end(p->rig.devices[0]) || !reused(p));
-    rig_pass(&p->rig, 2 * LONG);
+    rig_advance(&p->rig, 2 * LONG);
     EXPECT_TRUE(reused(p));
 }
 

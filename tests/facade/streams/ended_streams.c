@@ -23,7 +23,7 @@ TEST(facade_ended_streams, the_figures_of_a_forgotten_stream_stay) {
         EXPECT_OK(strata_free(rig.s, again.ref));
         rig_borrow(&rig, block.ref, borrower, 1000 * 1000);
         EXPECT_OK(strata_free(rig.s, block.ref));
-        rig_pass(&rig, 3 * 1000 * 1000);
+        rig_advance(&rig, 3 * 1000 * 1000);
         EXPECT_OK(strata_release(rig.s, rig.gpu, NULL));
         strata_statistics_t before = of_no_pool(&rig), after;
         EXPECT_GE(before.peak_reserved_bytes, 31 * MIB);
@@ -80,7 +80,7 @@ TEST(facade_ended_streams, a_new_stream_of_an_owners_handle_is_a_borrower) {
             EXPECT_OK(on ? strata_free_on(rig.s, block.ref, fresh) : strata_free(rig.s, block.ref));
             EXPECT_TRUE(rig_figures(&rig).deferred_bytes == block.size || strata_sim_now(rig.world) >= end);
             EXPECT_OK(strata_validate(rig.s));
-            rig_pass(&rig, 9 * 1000 * 1000);
+            rig_advance(&rig, 9 * 1000 * 1000);
             if (strata_test_has_failed()) FAIL_TEST("%s, %s", stacks[i], on ? "free_on" : "record_stream");
         }
 }

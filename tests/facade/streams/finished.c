@@ -75,10 +75,10 @@ TEST(facade_finished, a_block_counts_as_deferred_until_its_last_borrower_is_done
             deferral_t deferral = {.base = {.add = deferral_add, .cut = deferral_cut}};
             rig_domain(&rig)->deferral = &deferral.base;
             leave_waiting(&rig, owner, users, variant & 1 ? 2 : 7, variant & 1 ? 7 : 2, variant & 2);
-            rig_pass(&rig, 4 * MILLISECOND);
+            rig_advance(&rig, 4 * MILLISECOND);
             leave_waiting(&rig, owner, more, 1, 1, false);
             EXPECT_EQ(deferral.peak, 2 * SIZE);
-            rig_pass(&rig, 9 * MILLISECOND);
+            rig_advance(&rig, 9 * MILLISECOND);
             leave_waiting(&rig, owner, more, 1, 1, false);
             EXPECT_EQ(deferral.peak, 2 * SIZE);
             if (strata_test_has_failed()) FAIL_TEST("%s, variant %d", stacks[i], variant);
@@ -122,7 +122,7 @@ static void expect_order(const char *poll, uint32_t early) {
     }
     freed.count = 0;
     for (int round = 0; round < 2; round++) {
-        rig_pass(&rig, 3 * MILLISECOND);
+        rig_advance(&rig, 3 * MILLISECOND);
         (void)strata_domain_poll(rig_domain(&rig), &pending);
     }
     ASSERT_EQ(freed.count, BLOCKS);

@@ -39,14 +39,14 @@ TEST_RIG(facade_forget, what_it_cached_is_anybodys_once_its_work_is_done, 32 * M
     EXPECT_OK(strata_stream_forget(rig->s, rig->gpu, stream));
     strata_block_t early = rig_allocate(rig, other, SIZE);
     EXPECT_NE(early.ptr, a.ptr);
-    rig_pass(rig, 2 * LONG);
+    rig_advance(rig, 2 * LONG);
     uint64_t mallocs = rig_calls(rig, STRATA_CALL_malloc);
     strata_block_t large = rig_allocate(rig, other, 15 * MIB);
     EXPECT_EQ(rig_calls(rig, STRATA_CALL_malloc), mallocs);
     /* It goes home to the forgotten stream's stack, and with the last block that stack ends. */
     rig_work(rig, other, LONG, large.ref);
     RIG_FREE(rig, large, early);
-    rig_pass(rig, 2 * LONG);
+    rig_advance(rig, 2 * LONG);
     rig_expect_empty(rig);
 }
 
@@ -61,7 +61,7 @@ TEST_RIG(facade_forget, what_it_cached_is_pending_until_its_work_is_done, 0, "st
     EXPECT_EQ(strata_domain_poll(rig_domain(rig), &pending), 0);
     EXPECT_EQ(pending.pending_bytes, cached);
     EXPECT_EQ(pending.ready_at, done);
-    rig_pass(rig, 2 * LONG);
+    rig_advance(rig, 2 * LONG);
     EXPECT_EQ(strata_domain_poll(rig_domain(rig), &pending), cached);
     EXPECT_EQ(pending.pending_bytes, 0);
 }
@@ -88,7 +88,7 @@ TEST_STACK(facade_forget, a_borrow_of_the_old_stream_does_not_stand_for_the_new_
     EXPECT_OK(strata_free(rig->s, a.ref));
     strata_block_t b = rig_allocate(rig, owner, SIZE);
     EXPECT_NE(b.ptr, a.ptr);
-    rig_pass(rig, 2 * LONG);
+    rig_advance(rig, 2 * LONG);
     strata_block_t c = rig_allocate(rig, owner, SIZE);
     EXPECT_EQ(c.ptr, a.ptr);
 }
@@ -159,7 +159,7 @@ TEST_STACK(facade_forget, a_block_of_many_streams_outlives_them_all, 0, ASKING) 
         EXPECT_OK(strata_validate(rig->s));
     }
     EXPECT_OK(strata_free(rig->s, a.ref));
-    rig_pass(rig, 100ull * LONG);
+    rig_advance(rig, 100ull * LONG);
     strata_block_t b = rig_allocate(rig, owner, SIZE);
     EXPECT_EQ(b.ptr, a.ptr);
     EXPECT_OK(strata_free(rig->s, b.ref));

@@ -30,7 +30,7 @@ TEST_RIG(facade_free_streams, two_threads_that_free_at_once_leave_one_stream, 0,
     EXPECT_EQ(rig_calls(rig, STRATA_CALL_stream_create) - made, 2);
     EXPECT_EQ(rig_calls(rig, STRATA_CALL_stream_destroy) - ended, 1);
     EXPECT_EQ(rig_figures(rig).deferred_bytes, 2 * SIZE);
-    rig_pass(rig, 9 * 1000 * 1000);
+    rig_advance(rig, 9 * 1000 * 1000);
     strata_pending_t pending;
     EXPECT_EQ(strata_domain_poll(rig_domain(rig), &pending), 2 * SIZE);
 }
@@ -50,7 +50,7 @@ TEST_RIG(facade_free_streams, a_captured_borrower_draws_it_into_no_capture, 0, "
     EXPECT_OK(strata_free(rig->s, second.ref));
     EXPECT_EQ(rig_figures(rig).quarantined_bytes, SIZE);
     rig_end_capture(rig, captured);
-    rig_pass(rig, 9 * 1000 * 1000);
+    rig_advance(rig, 9 * 1000 * 1000);
     EXPECT_OK(strata_release(rig->s, rig->gpu, NULL));
     EXPECT_EQ(rig_figures(rig).deferred_bytes, 0);
 }

@@ -50,7 +50,7 @@ TEST(facade_host_waits, one_borrower_that_cannot_be_waited_for_keeps_the_block_f
         strata_sim_clear_faults(rig.devices[0]);
         EXPECT_EQ(rig_figures(&rig).quarantined_bytes, block.size);
         EXPECT_EQ(rig_figures(&rig).host_waits, 2);
-        rig_pass(&rig, 9 * MILLISECOND);
+        rig_advance(&rig, 9 * MILLISECOND);
         EXPECT_NE(rig_allocate(&rig, owner, SIZE).ptr, block.ptr);
         if (strata_test_has_failed()) FAIL_TEST("wait %u refused", refused);
     }
@@ -90,7 +90,7 @@ TEST(facade_host_waits, a_free_leaves_its_borrowers_capture_as_it_is) {
         rig_begin_capture(&rig, captured);
         EXPECT_OK(strata_free(rig.s, block.ref));
         rig_end_capture(&rig, captured);
-        rig_pass(&rig, 9 * MILLISECOND);
+        rig_advance(&rig, 9 * MILLISECOND);
         EXPECT_NE(rig_allocate(&rig, owner, SIZE).ptr, block.ptr);
         EXPECT_OK(strata_validate(rig.s));
         if (strata_test_has_failed()) FAIL_TEST("%s", stacks[i]);

@@ -14,7 +14,7 @@ typedef struct many {
     strata_block_t blocks[STREAMS];
 } many_t;
 
-static uint64_t looked(many_t *many) { return rig_domain(&many->rig)->looked; }
+static uint64_t looked(many_t *many) { return rig_domain(&many->rig)->examined; }
 
 static void open_many(many_t *many, const char *strategy) {
     rig_open(&many->rig, strategy, NULL, 0, 0, 1);
@@ -63,13 +63,13 @@ static uint64_t looks_to_forget(int count, int order, const char *strategy) {
         if (i % 4 == 0 && i > 0) EXPECT_OK(strata_record_stream(rig.s, block.ref, streams[i - 1]));
         EXPECT_OK(strata_free(rig.s, block.ref));
     }
-    uint64_t before = rig_domain(&rig)->looked;
+    uint64_t before = rig_domain(&rig)->examined;
     for (int i = 0; i < count; i++) {
         int at = order == 0 ? i : order == 1 ? count - 1 - i : i * 7 % count;
         EXPECT_OK(strata_stream_forget(rig.s, rig.gpu, streams[at]));
         EXPECT_OK(strata_stream_destroy(rig.s, rig.gpu, streams[at]));
     }
-    uint64_t looks = rig_domain(&rig)->looked - before;
+    uint64_t looks = rig_domain(&rig)->examined - before;
     EXPECT_OK(strata_release(rig.s, rig.gpu, NULL));
     EXPECT_EQ(rig_domain(&rig)->orphans, 0);
     for (int i = 0; i < STRATA_BORROWER_CHAINS; i++) EXPECT_EQ(rig_domain(&rig)->borrowers[i], NULL);
@@ -129,11 +129,11 @@ static strata_layer_t *layer_of(many_t *many, const char *type) {
 static uint64_t looked_in(many_t *many, const char *type) {
     void *layer = layer_of(many, type);
     if (!layer) return UINT64_MAX;
-    if (strcmp(type, "bfc") == 0) return ((bfc_t *)layer)->last.users.index.looked;
-    if (strcmp(type, "cuda_malloc_async") == 0) return ((async_layer_t *)layer)->uses.users.index.looked;
-    if (strcmp(type, "naive_best_fit") == 0) return ((naive_t *)layer)->last.users.index.looked;
+    if (strcmp(type, "bfc") == 0) return ((bfc_t *)layer)->last.users.index.examined;
+    if (strcmp(type, "cuda_malloc_async") == 0) return ((async_layer_t *)layer)->uses.users.index.examined;
+    if (strcmp(type, "naive_best_fit") == 0) return ((naive_t *)layer)->last.users.index.examined;
     caching_t *caching = layer;
-    return caching->uses.users.index.looked + caching->last.users.index.looked + caching->bank_order.looked;
+    return caching->uses.users.index.examined + caching->last.users.index.examined + caching->bank_order.examined;
 }
 
 static const struct {

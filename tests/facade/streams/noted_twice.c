@@ -15,7 +15,7 @@ static uint64_t let_go_at(rig_t *rig, strata_place_t place) {
     for (int i = 0; i < 2000; i++) {
         (void)strata_domain_poll(domain, &pending);
         if (pending.pending_bytes == 0) return strata_sim_now(rig->world);
-        rig_pass(rig, STEP);
+        rig_advance(rig, STEP);
     }
     FAIL_TEST("a freed block waits for ever");
     return 0;

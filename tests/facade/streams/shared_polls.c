@@ -19,7 +19,7 @@ TEST_RIG(seldom, a_borrowed_pair_takes_one_record_and_a_tenth_of_a_query, 0, "st
         strata_block_t block = rig_allocate(rig, NULL, 64 << 10);
         rig_work(rig, borrower, 1000, block.ref);
         lend_and_free(rig, &block, borrower);
-        rig_pass(rig, 2000);
+        rig_advance(rig, 2000);
     }
     EXPECT_EQ(rig_calls(rig, STRATA_CALL_event_record), PAIRS);
     EXPECT_LE(queries(rig), PAIRS / 10);
@@ -32,7 +32,7 @@ TEST_STACK(seldom, a_miss_finds_what_has_passed, 0, SELDOM) {
     strata_block_t most = rig_allocate(rig, NULL, 61 * MIB), block = rig_allocate(rig, NULL, 3 * MIB);
     rig_work(rig, borrower, LONG, block.ref);
     lend_and_free(rig, &block, borrower);
-    rig_pass(rig, 2 * LONG);
+    rig_advance(rig, 2 * LONG);
     strata_block_t next = rig_allocate(rig, NULL, 3 * MIB);
     EXPECT_EQ(next.ptr, block.ptr);
     EXPECT_EQ(rig_figures(rig).reserved_bytes, 64 * MIB);

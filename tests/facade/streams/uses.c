@@ -43,7 +43,7 @@ TEST(facade_uses, a_poll_asks_a_stream_once_however_many_blocks_wait_for_it) {
         uint64_t asked = rig_calls(&lent.rig, STRATA_CALL_event_query);
         poll(&lent);
         EXPECT_EQ(rig_calls(&lent.rig, STRATA_CALL_event_query) - asked, 1);
-        rig_pass(&lent.rig, 60 * MILLISECOND);
+        rig_advance(&lent.rig, 60 * MILLISECOND);
         poll(&lent);
         EXPECT_EQ(rig_figures(&lent.rig).deferred_bytes, 0);
     }
@@ -62,7 +62,7 @@ TEST(facade_uses, a_stream_that_ends_takes_one_event_for_all_that_it_uses) {
         poll(&lent);
         EXPECT_EQ(rig_figures(rig).deferred_bytes, BLOCKS * SIZE);
         EXPECT_OK(strata_validate(rig->s));
-        rig_pass(rig, end);
+        rig_advance(rig, end);
         poll(&lent);
         EXPECT_EQ(rig_figures(rig).deferred_bytes, 0);
         EXPECT_EQ(rig_figures(rig).quarantined_bytes, 0);
@@ -83,7 +83,7 @@ TEST(facade_uses, what_a_capture_used_is_quarantined_and_holds_back_none_after_i
         rig_end_capture(&rig, borrower);
         EXPECT_OK(strata_free(rig.s, later.ref));
         EXPECT_EQ(rig_figures(&rig).deferred_bytes, 2 * SIZE);
-        rig_pass(&rig, MILLISECOND);
+        rig_advance(&rig, MILLISECOND);
         EXPECT_OK(strata_free(rig.s, rig_allocate(&rig, owner, 1000).ref));
         EXPECT_EQ(rig_figures(&rig).deferred_bytes, 0);
         EXPECT_EQ(rig_figures(&rig).quarantined_bytes, captured.size);
@@ -101,7 +101,7 @@ TEST(facade_uses, what_a_stream_used_that_ended_in_a_capture_is_quarantined) {
         EXPECT_OK(strata_stream_forget(rig.s, rig.gpu, borrower));
         rig_end_capture(&rig, borrower);
         EXPECT_OK(strata_free(rig.s, block.ref));
-        rig_pass(&rig, MILLISECOND);
+        rig_advance(&rig, MILLISECOND);
         EXPECT_OK(strata_free(rig.s, rig_allocate(&rig, owner, 1000).ref));
         EXPECT_EQ(rig_figures(&rig).deferred_bytes, 0);
         EXPECT_EQ(rig_figures(&rig).quarantined_bytes, block.size);

@@ -38,7 +38,7 @@ static inline void rig_borrow(rig_t *rig, strata_ref_t block, strata_stream_t st
 }
 
 /* A block of `owner` that is freed while `user` works on it for so many ns. */
-static inline strata_block_t rig_leave_waiting(rig_t *rig, strata_stream_t owner, strata_stream_t user, size_t size, uint64_t ns) {
+static inline strata_block_t rig_free_deferred(rig_t *rig, strata_stream_t owner, strata_stream_t user, size_t size, uint64_t ns) {
     strata_block_t block = rig_allocate(rig, owner, size);
     rig_borrow(rig, block.ref, user, ns);
     EXPECT_OK(strata_free(rig->s, block.ref));
@@ -48,7 +48,7 @@ static inline strata_block_t rig_leave_waiting(rig_t *rig, strata_stream_t owner
 static inline strata_block_t rig_allocate_with(rig_t *rig, strata_stream_t stream, const strata_allocate_options_t *options) {
     strata_block_t block = {0};
     EXPECT_OK(strata_allocate_with(rig->s, rig->gpu, stream, options, &block));
-    rig_gave(rig, block.ref);
+    rig_register(rig, block.ref);
     return block;
 }
 
@@ -60,7 +60,7 @@ static inline strata_block_t rig_allocate_tagged(rig_t *rig, strata_stream_t str
 static inline strata_block_t rig_allocate_in(rig_t *rig, strata_place_t place, strata_stream_t stream, size_t size) {
     strata_block_t block = {0};
     EXPECT_OK(strata_allocate(rig->s, place, stream, size, &block));
-    rig_gave(rig, block.ref);
+    rig_register(rig, block.ref);
     return block;
 }
 
@@ -76,7 +76,7 @@ static inline void rig_end_stream(rig_t *rig, strata_stream_t stream) {
 static inline strata_status_t rig_try(rig_t *rig, strata_stream_t stream, size_t size) {
     strata_block_t block = {.ref = 7};
     strata_status_t status = strata_allocate(rig->s, rig->gpu, stream, size, &block);
-    if (status == STRATA_OK) rig_gave(rig, block.ref);
+    if (status == STRATA_OK) rig_register(rig, block.ref);
     else EXPECT_EQ(block.ref, 7);
     return status;
 }

@@ -124,7 +124,7 @@ void program_step(program_t *program) {
     rig_t *rig = program->rig;
     uint64_t dice = below(program, 100), at = below(program, PROGRAM_BLOCKS);
     strata_stream_t stream = program->streams[below(program, 2)];
-    rig_pass(rig, 3000);
+    rig_advance(rig, 3000);
     if (dice < 40) {
         step_allocate(program);
     } else if (dice < 43) {

@@ -6,7 +6,7 @@
 
 #include "tests/facade/support/fixture.h"
 
-static inline bool somebody_sleeps(rig_t *rig) {
+static inline bool has_sleeper(rig_t *rig) {
     strata_domain_t *domain = rig_domain(rig);
     strata_lock(&domain->lock);
     bool sleeps = domain->sleeping > 0;
@@ -15,11 +15,11 @@ static inline bool somebody_sleeps(rig_t *rig) {
 }
 
 /* Waits until somebody does; not for ever, so that a waiter that gives up fails its test alone. */
-static inline void see_a_sleeper(rig_t *rig) {
-    bool sleeps = somebody_sleeps(rig);
+static inline void wait_for_sleeper(rig_t *rig) {
+    bool sleeps = has_sleeper(rig);
     for (int i = 0; i < 4000 && !sleeps && !strata_test_has_failed(); i++) {
         usleep(1000);
-        sleeps = somebody_sleeps(rig);
+        sleeps = has_sleeper(rig);
     }
     EXPECT_TRUE(sleeps);
 }

@@ -197,7 +197,7 @@ static void print_plans(void) {
     FIELD(strata_plan_options_t, time_ns)
     FIELD(strata_plan_options_t, capacity)
     FIELD(strata_plan_options_t, pools)
-    FIELD(strata_plan_options_t, mended)
+    FIELD(strata_plan_options_t, close_gaps)
     SIZE(strata_plan_options_t)
     FIELD(strata_plan_result_t, struct_size)
     FIELD(strata_plan_result_t, peak)

@@ -14,7 +14,7 @@ TEST(cells, names_that_are_cut_stay_apart) {
         for (size_t width = 8; width < 24; width++) {
             strata_cell_t names[3];
             for (size_t k = 0; k < 3; k++) names[k] = strata_cell("%s", groups[i][k]);
-            strata_cells_fit_apart(names, 3, width);
+            strata_cells_fit_distinct(names, 3, width);
             for (size_t k = 0; k < 3; k++) {
                 EXPECT_LE(strlen(names[k].text), width);
                 EXPECT_EQ(strchr(names[k].text, '?'), NULL); /* no letter is cut in two */

@@ -21,7 +21,7 @@ typedef struct made {
     strata_run_result_t results[MOST];
 } made_t;
 
-static void made_gone(made_t **made) {
+static void made_cleanup(made_t **made) {
     if (*made) free((*made)->text);
     free(*made);
 }
@@ -32,8 +32,8 @@ static strata_status_t take_map(const strata_trace_t *trace, const strata_candid
     strata_run_options_t options = {.target = candidate->target,
                                     .timeline = {.lag_ns = LAG},
                                     .rows = run->result->peak_row,
-                                    .look = strata_map_take,
-                                    .look_context = &run->map};
+                                    .inspect = strata_map_fill,
+                                    .inspect_context = &run->map};
     if (options.rows == 0) return STRATA_OK;
     strata_status_t status = strata_run(trace, candidate->strategy, &options, &result);
     return status == STRATA_OK ? run->map.status : status;
@@ -176,8 +176,8 @@ static const pair_t pairs[] = {
 };
 
 TEST_EACH(page, agrees_with_the_figures, pair_t, pairs) {
-    strata_trace_t *trace CLOSED_BY(trace_gone) = project_trace(row->trace);
-    made_t *made CLOSED_BY(made_gone) = make_two(trace, row->a, row->b, 0);
+    strata_trace_t *trace CLOSED_BY(trace_cleanup) = project_trace(row->trace);
+    made_t *made CLOSED_BY(made_cleanup) = make_two(trace, row->a, row->b, 0);
     ASSERT_TRUE(made != NULL);
     expect_page(made);
     if (!made->data) return;
@@ -223,8 +223,8 @@ static char *map_of(const strata_page_run_t *run, size_t most) {
 /* However few rows there may be, every byte stays. */
 TEST(page, a_map_of_few_rows_has_every_byte) {
     static strata_run_result_t result;
-    strata_trace_t *trace CLOSED_BY(trace_gone) = project_trace("lm-benchmark-step.csv.gz");
-    strata_strategy_t *strategy CLOSED_BY(strategy_gone) = strategy_of("pytorch", NULL);
+    strata_trace_t *trace CLOSED_BY(trace_cleanup) = project_trace("lm-benchmark-step.csv.gz");
+    strata_strategy_t *strategy CLOSED_BY(strategy_cleanup) = strategy_of("pytorch", NULL);
     ASSERT_TRUE(trace && strategy);
     result = replay_trace(trace, strategy, 0, LAG);
     strata_candidate_t candidate = contender_of(strategy, "pytorch", 0);
@@ -233,7 +233,7 @@ TEST(page, a_map_of_few_rows_has_every_byte) {
     static const size_t mosts[] = {100000, 300, 40, 3, 0};
     for (size_t i = 0; i < sizeof mosts / sizeof *mosts; i++) {
         size_t rows = 0;
-        char *text CLOSED_BY(text_gone) = map_of(&run, mosts[i]);
+        char *text CLOSED_BY(text_cleanup) = map_of(&run, mosts[i]);
         ASSERT_TRUE(text && json_after(text));
         EXPECT_EQ(bytes_of_map(text, &rows), result.figures.peak_reserved_bytes);
         EXPECT_LE(rows, mosts[i]);
@@ -246,12 +246,12 @@ TEST(page, a_map_of_few_rows_has_every_byte) {
 
 /* Of a live block: what was asked for, the rows where it comes and goes, its stream and its tag. */
 TEST(page, a_block_says_whose_it_is) {
-    strata_trace_t *trace CLOSED_BY(trace_gone) = trace_of(TAGGED "alloc,1,1000,7,0,\n"
-                                                                  "free,1,0,7,1,\n"
-                                                                  "alloc,2,3000,7,2,conv1\n"
-                                                                  "alloc,3,8388608,7,3,\"<b>\"\n"
-                                                                  "free,2,0,7,4,\n");
-    made_t *made CLOSED_BY(made_gone) = make_two(trace, "pytorch", "system", 0);
+    strata_trace_t *trace CLOSED_BY(trace_cleanup) = trace_of(TAGGED "alloc,1,1000,7,0,\n"
+                                                                     "free,1,0,7,1,\n"
+                                                                     "alloc,2,3000,7,2,conv1\n"
+                                                                     "alloc,3,8388608,7,3,\"<b>\"\n"
+                                                                     "free,2,0,7,4,\n");
+    made_t *made CLOSED_BY(made_cleanup) = make_two(trace, "pytorch", "system", 0);
     ASSERT_TRUE(made && made->data);
     const char *map = JSON_AT(made->data, "runs", "#1", "map"), *row = JSON_AT(map, "chunks", "#0", "rows", "#0");
     EXPECT_EQ(JSON_NUMBER(map, "row"), 4);
@@ -268,11 +268,11 @@ TEST(page, a_block_says_whose_it_is) {
 /* ---- out of memory, streams ---- */
 
 TEST(page, requests_that_fail_have_their_reports) {
-    strata_trace_t *trace CLOSED_BY(trace_gone) = trace_of(COLUMNS "alloc,1,20971520,3,0\n"
-                                                                   "alloc,2,20971520,3,1\n"
-                                                                   "alloc,3,41943040,3,2\n"
-                                                                   "alloc,4,20971520,3,3\n");
-    made_t *made CLOSED_BY(made_gone) = make_two(trace, "pytorch", "strata", 64 * MIB);
+    strata_trace_t *trace CLOSED_BY(trace_cleanup) = trace_of(COLUMNS "alloc,1,20971520,3,0\n"
+                                                                      "alloc,2,20971520,3,1\n"
+                                                                      "alloc,3,41943040,3,2\n"
+                                                                      "alloc,4,20971520,3,3\n");
+    made_t *made CLOSED_BY(made_cleanup) = make_two(trace, "pytorch", "strata", 64 * MIB);
     ASSERT_TRUE(made && made->data);
     for (size_t i = 0; i < 2; i++) {
         const char *refused = JSON_AT(made->data, "runs", i ? "#1" : "#0", "refused");
@@ -286,13 +286,13 @@ TEST(page, requests_that_fail_have_their_reports) {
 }
 
 TEST(page, streams_are_told_by_what_they_ask_for) {
-    strata_trace_t *trace CLOSED_BY(trace_gone) = trace_of(COLUMNS "alloc,1,1000,5,0\n"
-                                                                   "alloc,2,5000,9,1\n"
-                                                                   "borrow,2,0,5,2\n"
-                                                                   "free,1,0,5,3\n"
-                                                                   "alloc,3,2000,5,4\n"
-                                                                   "free,2,0,9,5\n");
-    made_t *made CLOSED_BY(made_gone) = make_two(trace, "strata", "system", 0);
+    strata_trace_t *trace CLOSED_BY(trace_cleanup) = trace_of(COLUMNS "alloc,1,1000,5,0\n"
+                                                                      "alloc,2,5000,9,1\n"
+                                                                      "borrow,2,0,5,2\n"
+                                                                      "free,1,0,5,3\n"
+                                                                      "alloc,3,2000,5,4\n"
+                                                                      "free,2,0,9,5\n");
+    made_t *made CLOSED_BY(made_cleanup) = make_two(trace, "strata", "system", 0);
     ASSERT_TRUE(made && made->data);
     const char *streams = JSON_AT(made->data, "traces", "#0", "streams");
     EXPECT_EQ(json_count(streams), 2);
@@ -305,11 +305,11 @@ TEST(page, streams_are_told_by_what_they_ask_for) {
 /* The borrower's event passes by the clock, whether or not anybody frees again. */
 TEST(page, what_has_passed_is_deferred_no_more) {
     static double deferred[SUMS], last[SUMS];
-    strata_trace_t *trace CLOSED_BY(trace_gone) = trace_of(COLUMNS "alloc,1,1048576,0,0\n"
-                                                                   "borrow,1,0,1,10\n"
-                                                                   "free,1,0,0,2000\n"
-                                                                   "alloc,2,512,0,50000\n");
-    made_t *made CLOSED_BY(made_gone) = make_two(trace, "pytorch", "strata", 0);
+    strata_trace_t *trace CLOSED_BY(trace_cleanup) = trace_of(COLUMNS "alloc,1,1048576,0,0\n"
+                                                                      "borrow,1,0,1,10\n"
+                                                                      "free,1,0,0,2000\n"
+                                                                      "alloc,2,512,0,50000\n");
+    made_t *made CLOSED_BY(made_cleanup) = make_two(trace, "pytorch", "strata", 0);
     ASSERT_TRUE(made && made->data);
     const char *run = JSON_AT(made->data, "runs", "#0");
     EXPECT_EQ(JSON_NUMBER(run, "peaks", "deferred", "bytes"), MIB);
@@ -325,12 +325,12 @@ TEST(page, what_has_passed_is_deferred_no_more) {
 #define BREAKS_OUT "</script><script>alert(1)</script><!-- ]]> \" ' & \\ \xff\xfe\x01"
 
 TEST(page, names_stay_text) {
-    strata_trace_t *trace CLOSED_BY(trace_gone) = trace_of(TAGGED "alloc,1,1048576,0,0,</script><img src=x onerror=alert(1)>\n"
-                                                                  "alloc,2,104857600,0,0,</style>\n");
-    strata_strategy_t *strategy CLOSED_BY(strategy_gone) = strategy_of("pytorch", NULL);
+    strata_trace_t *trace CLOSED_BY(trace_cleanup) = trace_of(TAGGED "alloc,1,1048576,0,0,</script><img src=x onerror=alert(1)>\n"
+                                                                     "alloc,2,104857600,0,0,</style>\n");
+    strata_strategy_t *strategy CLOSED_BY(strategy_cleanup) = strategy_of("pytorch", NULL);
     ASSERT_TRUE(trace && strategy);
     strata_candidate_t candidates[] = {contender_of(strategy, BREAKS_OUT, 32 * MIB), contender_of(strategy, "</PRE><b>", 0)};
-    made_t *made CLOSED_BY(made_gone) = make(trace, candidates, 2);
+    made_t *made CLOSED_BY(made_cleanup) = make(trace, candidates, 2);
     expect_page(made);
     if (!made->text) return;
     EXPECT_EQ(occurrences(made->text, "<img"), 0);
@@ -353,8 +353,8 @@ TEST(page, of_too_many_runs_is_refused) {
 }
 
 TEST(page, needs_host_memory) {
-    strata_trace_t *trace CLOSED_BY(trace_gone) = trace_of(COLUMNS "alloc,1,1048576,0,0\nfree,1,0,0,1\nalloc,2,512,0,2\n");
-    strata_strategy_t *strategy CLOSED_BY(strategy_gone) = strategy_of("system", NULL);
+    strata_trace_t *trace CLOSED_BY(trace_cleanup) = trace_of(COLUMNS "alloc,1,1048576,0,0\nfree,1,0,0,1\nalloc,2,512,0,2\n");
+    strata_strategy_t *strategy CLOSED_BY(strategy_cleanup) = strategy_of("system", NULL);
     ASSERT_TRUE(trace && strategy);
     strata_candidate_t candidate = contender_of(strategy, "system", 0);
     char path[512];

@@ -173,7 +173,7 @@ static void print_spreads(FILE *out) {
 }
 
 TEST(reports, a_row_is_cut_in_all_columns_or_none) {
-    char *table CLOSED_BY(text_gone) = printed(print_spreads);
+    char *table CLOSED_BY(text_cleanup) = printed(print_spreads);
     ASSERT_NE(table, NULL);
     char line[256] = "", first[32], second[32];
     const char *row = strstr(table, "  host_ns_per_op ");
@@ -186,7 +186,7 @@ TEST(reports, a_row_is_cut_in_all_columns_or_none) {
 }
 
 TEST(reports, the_table_can_be_read) {
-    char *table CLOSED_BY(text_gone) = printed(print_table);
+    char *table CLOSED_BY(text_cleanup) = printed(print_table);
     ASSERT_NE(table, NULL);
     EXPECT_CONTAINS(table, "t.csv\n  label ");
     EXPECT_CONTAINS(table, "\nu.csv\n");

@@ -201,7 +201,7 @@ TEST(ranking, one_candidate_stands_for_its_equals) {
 
 static void expect_same(const char *trace, const char *const *strategies, const char *const *set, size_t count,
                         const size_t *expected) {
-    strata_trace_t *rows CLOSED_BY(trace_gone) = trace_of(trace);
+    strata_trace_t *rows CLOSED_BY(trace_cleanup) = trace_of(trace);
     strata_strategy_t *loaded[MOST] = {0};
     strata_candidate_t candidates[MOST];
     size_t stands_for[MOST];
@@ -246,8 +246,8 @@ TEST(same, pools_count_where_the_trace_has_them) {
 }
 
 TEST(same, devices_and_capacities_count) {
-    strata_trace_t *trace CLOSED_BY(trace_gone) = trace_of(COLUMNS "alloc,1,100,0,0\n");
-    strata_strategy_t *strategy CLOSED_BY(strategy_gone) = strategy_of("system", NULL);
+    strata_trace_t *trace CLOSED_BY(trace_cleanup) = trace_of(COLUMNS "alloc,1,100,0,0\n");
+    strata_strategy_t *strategy CLOSED_BY(strategy_cleanup) = strategy_of("system", NULL);
     strata_candidate_t candidates[MOST] = {
         {.label = "a", .strategy = strategy, .target = {.profile = strata_sim_profile("h100")}},
         {.label = "b", .strategy = strategy, .target = {.profile = strata_sim_profile("a100")}},
@@ -279,9 +279,9 @@ static const quiet_t quiets[] = {
 };
 
 TEST_EACH(ranking, reports_traces_without_device_memory, quiet_t, quiets) {
-    strata_trace_t *trace CLOSED_BY(trace_gone) = trace_of(row->rows);
-    strata_strategy_t *near CLOSED_BY(strategy_gone) = strategy_of("pinned_near", NULL);
-    strata_strategy_t *usual CLOSED_BY(strategy_gone) = strategy_of("strata", NULL);
+    strata_trace_t *trace CLOSED_BY(trace_cleanup) = trace_of(row->rows);
+    strata_strategy_t *near CLOSED_BY(strategy_cleanup) = strategy_of("pinned_near", NULL);
+    strata_strategy_t *usual CLOSED_BY(strategy_cleanup) = strategy_of("strata", NULL);
     strata_target_t target = {.profile = strata_sim_profile("h100")};
     strata_candidate_t candidates[2] = {{.label = "pinned_near", .strategy = near, .target = target},
                                         {.label = "strata", .strategy = usual, .target = target}};
@@ -314,10 +314,10 @@ TEST(ranking, reserved_bytes_replace_unknown_used_bytes) {
 
 TEST(figures, of_pinned_and_host_memory_are_exact) {
     strata_run_result_t r;
-    strata_trace_t *trace CLOSED_BY(trace_gone) = trace_of(
+    strata_trace_t *trace CLOSED_BY(trace_cleanup) = trace_of(
         PLACE_COLUMNS "alloc,1,1000,0,0,pinned\nalloc,2,500,1,1,pinned\nfree,1,,0,2,\nalloc,3,700,0,3,pinned\nalloc,4,24,0,4,host\n"
                       "free,4,,0,5,\nalloc,5,20,0,6,host\n");
-    strata_strategy_t *strategy CLOSED_BY(strategy_gone) = strategy_of("strata", NULL);
+    strata_strategy_t *strategy CLOSED_BY(strategy_cleanup) = strategy_of("strata", NULL);
     r = replay_trace(trace, strategy, 0, LAG);
     EXPECT_EQ(r.figures.pinned_requested_bytes, 1500);
     EXPECT_EQ(r.figures.pinned_reserved_bytes, 8 * MIB);

@@ -45,7 +45,7 @@ static char *open_page(const char *page, long *ms) {
 
 /* Nothing is said on the console. */
 static char *load(const char *page, long *ms) {
-    char *dom = open_page(page, ms), *console CLOSED_BY(text_gone) = text_of("console.txt");
+    char *dom = open_page(page, ms), *console CLOSED_BY(text_cleanup) = text_of("console.txt");
     if (console && strstr(console, "CONSOLE")) FAIL_TEST("%s: the console says: %.500s", page, strstr(console, "CONSOLE"));
     return dom;
 }
@@ -61,7 +61,7 @@ static char *expect_shown(const char *page) {
 TEST(browser, shows_the_figures) {
     NEEDS_A_BROWSER();
     run_well("report --device sim:h100 -o page.html %s", project_trace_path("streams-sharded-training.csv.gz"));
-    char *dom CLOSED_BY(text_gone) = expect_shown("page.html");
+    char *dom CLOSED_BY(text_cleanup) = expect_shown("page.html");
     ASSERT_TRUE(dom != NULL);
     ran_t ran = run_well("compare --device sim:h100 --repeat 1 --strategy pytorch --strategy strata %s",
                          project_trace_path("streams-sharded-training.csv.gz"));
@@ -80,7 +80,7 @@ TEST(browser, shows_the_figures) {
 TEST(browser, shows_out_of_memory) {
     NEEDS_A_BROWSER();
     run_well("report --device sim:h100 --capacity 300MiB -o page.html %s", project_trace_path("lm-benchmark-step.csv.gz"));
-    char *dom CLOSED_BY(text_gone) = expect_shown("page.html");
+    char *dom CLOSED_BY(text_cleanup) = expect_shown("page.html");
     ASSERT_TRUE(dom != NULL);
     EXPECT_CONTAINS(dom, "<h1>No strategy serves every request.</h1>");
     EXPECT_CONTAINS(dom, "<pre>out of memory");
@@ -91,7 +91,7 @@ TEST(browser, shows_what_reserves_nothing) {
     NEEDS_A_BROWSER();
     write_text("empty.csv", "op,id,size,stream,time_us\nalloc,1,0,0,0\n");
     run_well("report --device sim:h100 --strategy system -o page.html empty.csv");
-    char *dom CLOSED_BY(text_gone) = expect_shown("page.html");
+    char *dom CLOSED_BY(text_cleanup) = expect_shown("page.html");
     EXPECT_CONTAINS(dom, "reserves no device memory");
 }
 
@@ -103,7 +103,7 @@ TEST(browser, runs_nothing_that_a_name_says) {
                               "alloc,2,104857600,0,1,<img src=x onerror=document.title='broken'>\n");
     run_well("report --device sim:h100 --capacity 32MiB --strategy system --label '<img src=x onerror=document.title=1>' "
              "--strategy strata --label '</script><script>document.title=1</script>' -o page.html hostile.csv");
-    char *dom CLOSED_BY(text_gone) = expect_shown("page.html");
+    char *dom CLOSED_BY(text_cleanup) = expect_shown("page.html");
     ASSERT_TRUE(dom != NULL);
     EXPECT_CONTAINS(dom, "<title>hostile.csv – Strata report</title>");
     EXPECT_TRUE(strstr(dom, "<img") == NULL);
@@ -147,7 +147,7 @@ static const char hands[] =
 /* The page with a script of the test's own, which its policy would not allow. */
 static bool write_handled(const char *page) {
     static char rest[4 << 20];
-    char *text CLOSED_BY(text_gone) = text_of(page);
+    char *text CLOSED_BY(text_cleanup) = text_of(page);
     char *policy = text ? strstr(text, "Content-Security-Policy") : NULL, *end = text ? strstr(text, "</body>") : NULL;
     if (!policy || !end) return false;
     memcpy(policy, "X-Nothing-Is-Forbidden-", strlen("Content-Security-Policy"));
@@ -159,7 +159,7 @@ TEST(browser, answers_hands) {
     NEEDS_A_BROWSER();
     run_well("report --device sim:h100 -o page.html %s", project_trace_path("streams-sharded-training.csv.gz"));
     ASSERT_TRUE(write_handled("page.html"));
-    char *dom CLOSED_BY(text_gone) = expect_shown("handled.html");
+    char *dom CLOSED_BY(text_cleanup) = expect_shown("handled.html");
     const char *title = dom ? strstr(dom, "<title>") : NULL;
     ASSERT_TRUE(title != NULL);
     char said[400];
@@ -171,7 +171,7 @@ TEST(browser, answers_hands) {
 TEST(browser, runs_no_other_script) {
     NEEDS_A_BROWSER();
     run_well("report --device sim:h100 --strategy system -o page.html %s", project_trace_path("alexnet-training.csv.gz"));
-    char *page CLOSED_BY(text_gone) = text_of("page.html");
+    char *page CLOSED_BY(text_cleanup) = text_of("page.html");
     char *end = page ? strstr(page, "</body>") : NULL;
     ASSERT_TRUE(end != NULL);
     *end = '\0';
@@ -180,7 +180,7 @@ TEST(browser, runs_no_other_script) {
     fprintf(file, "%s<script>document.title = 'other'</script></body></html>", page);
     ASSERT_EQ(fclose(file), 0);
     long ms = -1;
-    char *dom CLOSED_BY(text_gone) = open_page("other.html", &ms);
+    char *dom CLOSED_BY(text_cleanup) = open_page("other.html", &ms);
     ASSERT_TRUE(dom != NULL);
     EXPECT_GT(ms, 0);
     EXPECT_CONTAINS(dom, "<title>alexnet-training.csv.gz – Strata report</title>");
@@ -202,7 +202,7 @@ TEST(browser, draws_a_million_events) {
     ASSERT_EQ(fclose(file), 0);
     run_well("report --device sim:h100 --strategy pytorch --strategy strata --strategy paddle -o page.html million.csv");
     long ms = -1;
-    char *dom CLOSED_BY(text_gone) = load("page.html", &ms);
+    char *dom CLOSED_BY(text_cleanup) = load("page.html", &ms);
     ASSERT_TRUE(dom != NULL);
     EXPECT_GT(ms, 0);
     EXPECT_CONTAINS(dom, "million.csv");

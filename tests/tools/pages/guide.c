@@ -37,7 +37,7 @@ static const char *find_part(const char *page, const char *heading) {
 static void expect_part(const part_t *part) {
     shown_t shown;
     size_t commands = 0, refused = 0;
-    char *page CLOSED_BY(text_gone) = page_text(PAGE);
+    char *page CLOSED_BY(text_cleanup) = page_text(PAGE);
     ASSERT_NE(page, NULL);
     const char *begin = find_part(page, part->heading);
     ASSERT_NE(begin, NULL);
@@ -53,7 +53,7 @@ static void expect_part(const part_t *part) {
 }
 
 TEST(guide, the_parts_are_the_whole_page) {
-    char *page CLOSED_BY(text_gone) = page_text(PAGE);
+    char *page CLOSED_BY(text_cleanup) = page_text(PAGE);
     ASSERT_NE(page, NULL);
     size_t parts = 0;
     for (const char *at = page; (at = strstr(at, "\n## ")) != NULL; at++) parts++;

@@ -48,7 +48,7 @@ TEST(help, every_card_is_listed_and_can_be_simulated) {
     char help[TEXT], name[64];
     snprintf(help, sizeof help, "%s", run_well("COLUMNS=4000 -- help compare").out);
     size_t count;
-    char *page CLOSED_BY(text_gone) = read_bytes(STRATA_SOURCE_DIR "/docs/profiles.md", &count);
+    char *page CLOSED_BY(text_cleanup) = read_bytes(STRATA_SOURCE_DIR "/docs/profiles.md", &count);
     ASSERT_TRUE(page);
     write_text("card.csv", "op,id,size,stream,time_us\nalloc,1,1048576,0,0\n");
     for (size_t i = 0; strata_sim_profile_name(i); i++) {

@@ -38,7 +38,7 @@ static void write_strategies(const char *page) {
 TEST(readme, shows_what_the_command_prints) {
     size_t commands = 0;
     shown_t shown;
-    char *page CLOSED_BY(text_gone) = page_text("README.md");
+    char *page CLOSED_BY(text_cleanup) = page_text("README.md");
     ASSERT_NE(page, NULL);
     write_strategies(page);
     for (const char *at = page; next_shown(&at, "strata ", &shown); commands++) expect_shown("README.md", &shown);

@@ -51,7 +51,7 @@ static const strata_option_row_t options[] = {
 static strata_record_t *serve_at(strata_layer_t *base, const strata_extent_t *place, strata_lookup_t *lookup) {
     auto_growth_t *self = (auto_growth_t *)base;
     /* During the warm-up a free block serves only its own size, wherever it is. */
-    return self->warming_up ? NULL : strata_auto_growth_take_at(self, place, lookup->rounded, lookup->size);
+    return self->warming_up ? NULL : strata_auto_growth_serve_extent(self, place, lookup->rounded, lookup->size);
 }
 
 static const strata_cache_policy_t policy = {.search = strata_auto_growth_search,
@@ -233,5 +233,5 @@ const strata_layer_type_t strata_auto_growth_type = {
     .validate = validate,
     .check = check,
     .alignment = alignment,
-    .take_at = strata_auto_growth_serve_at,
+    .hit_at = strata_auto_growth_serve_at,
 };

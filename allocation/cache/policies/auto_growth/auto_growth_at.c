@@ -41,7 +41,8 @@ static bool may_have(const auto_growth_t *self, uint32_t pool, uint64_t rounded)
     return pool == own || (own == 0 && self->spills) || self->splits_low;
 }
 
-strata_record_t *strata_auto_growth_take_at(auto_growth_t *self, const strata_extent_t *place, uint64_t rounded, uint64_t size) {
+strata_record_t *strata_auto_growth_serve_extent(auto_growth_t *self, const strata_extent_t *place, uint64_t rounded,
+                                                 uint64_t size) {
     strata_auto_growth_flush_last_freed(self);
     uint32_t slot = place->size == rounded ? strata_chunks_free_at(&self->chunks, place) : 0;
     if (slot == 0 || !may_have(self, pool_of(self, slot), rounded)) return NULL;
@@ -57,7 +58,7 @@ strata_record_t *strata_auto_growth_take_at(auto_growth_t *self, const strata_ex
 strata_record_t *strata_auto_growth_serve_at(strata_layer_t *base, const strata_block_t *at, size_t requested,
                                              const strata_stack_t *stack) {
     const strata_extent_t place = strata_extent_of(at);
-    strata_record_t *block = strata_auto_growth_take_at((auto_growth_t *)base, &place, place.size, requested);
+    strata_record_t *block = strata_auto_growth_serve_extent((auto_growth_t *)base, &place, place.size, requested);
     if (!block) return NULL;
     block->stack = stack->number;
     base->stack->figures.cache_hits++;

@@ -25,7 +25,7 @@ static inline strata_record_t *split(auto_growth_t *self, uint32_t low, uint64_t
     strata_slab_t *slab = slab_of(self);
     strata_record_t *rest = strata_slab_record(slab, low);
     uint32_t next = rest->next;
-    uint32_t slot = strata_slab_take(slab);
+    uint32_t slot = strata_slab_acquire(slab);
     if (__builtin_expect(slot == 0, 0)) return NULL;
     strata_record_t *piece = strata_slab_record(slab, slot);
     uint64_t left = rest->size - size;
@@ -46,7 +46,7 @@ static inline strata_record_t *split_low(auto_growth_t *self, uint32_t high, uin
     strata_slab_t *slab = slab_of(self);
     strata_record_t *rest = strata_slab_record(slab, high);
     uint32_t prev = rest->prev;
-    uint32_t slot = strata_slab_take(slab);
+    uint32_t slot = strata_slab_acquire(slab);
     if (__builtin_expect(slot == 0, 0)) return NULL;
     strata_record_t *piece = strata_slab_record(slab, slot);
     piece->ptr = rest->ptr;

@@ -54,7 +54,7 @@ static strata_status_t preallocate(auto_growth_t *self, uint64_t bytes, uint32_t
     do {
         bool entered = strata_call_enter(&call, &self->base);
         status = grow(self, bytes, pool, &request);
-        strata_call_leave(&call, &self->base, entered);
+        strata_call_exit(&call, &self->base, entered);
         /* A chunk of many handles can need more nodes than the tables below initially have. */
     } while (status != STRATA_OK && strata_growing_try_again(&status));
     if (status == STRATA_OK) return status;

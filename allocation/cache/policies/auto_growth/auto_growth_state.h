@@ -131,7 +131,8 @@ uint32_t strata_auto_growth_free_block(auto_growth_t *self, strata_record_t *blo
 /* Coalesces the last-freed block, so that all free blocks are in an index. */
 void strata_auto_growth_flush_last_freed(auto_growth_t *self);
 /* Serves a rounded request at a place. Returns NULL if that is not possible. */
-strata_record_t *strata_auto_growth_take_at(auto_growth_t *self, const strata_extent_t *place, uint64_t rounded, uint64_t size);
+strata_record_t *strata_auto_growth_serve_extent(auto_growth_t *self, const strata_extent_t *place, uint64_t rounded,
+                                                 uint64_t size);
 extern const strata_chunk_policy_t strata_auto_growth_policy;
 
 /* ---- shared with auto_growth_vmm: all but the serving of a miss ---- */

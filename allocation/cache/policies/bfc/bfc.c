@@ -58,12 +58,12 @@ static const strata_option_row_t options[] = {
     {0},
 };
 
-static const strata_option_want_t wants[] = {
+static const strata_option_dependency_t dependencies[] = {
     {"initial_region", "allow_growth", "true"}, {"garbage_collection", "reclaim", "own"}, {0}};
 
 static strata_status_t check(const void *filled, strata_place_kind_t place, const char **option) {
     (void)place;
-    return strata_option_check_wants(options, wants, filled, option);
+    return strata_option_check_dependencies(options, dependencies, filled, option);
 }
 
 static const strata_stat_row_t stats[] = {
@@ -108,7 +108,7 @@ static bool suits(const bfc_t *self, const strata_record_t *block, const lookup_
 /* Returns the smallest free block that suits, or 0. */
 static uint32_t fitting(const bfc_t *self, const lookup_t *lookup) {
     const strata_slab_t *slab = bfc_slab(self);
-    uint32_t slot = strata_tree_fit(&self->idle, slab, lookup->base.rounded);
+    uint32_t slot = strata_tree_quick_find(&self->idle, slab, lookup->base.rounded);
     while (slot && !suits(self, bfc_block(self, slot), lookup))
         slot = strata_tree_after(&self->idle, slab, bfc_block(self, slot)->size, bfc_block(self, slot)->ptr);
     return slot;
@@ -170,7 +170,7 @@ static HOT void hand_out(bfc_t *self, strata_record_t *block, const lookup_t *lo
 }
 
 /* Returns NULL if no slot is left to split the block. */
-static strata_record_t *take(bfc_t *self, uint32_t slot, const lookup_t *lookup) {
+static strata_record_t *serve_block(bfc_t *self, uint32_t slot, const lookup_t *lookup) {
     strata_bfc_unindex(self, slot);
     uint32_t own = carve(self, slot, lookup);
     if (own == 0) {
@@ -191,7 +191,7 @@ static strata_record_t *find(bfc_t *self, lookup_t *lookup) {
             lookup->waited = strata_last_error()->status;
         slot = fitting(self, lookup);
     }
-    return slot ? take(self, slot, lookup) : NULL;
+    return slot ? serve_block(self, slot, lookup) : NULL;
 }
 
 static strata_status_t search(strata_layer_t *base, strata_lookup_t *lookup, strata_record_t **record) {
@@ -218,11 +218,11 @@ static strata_record_t *serve_at(strata_layer_t *base, const strata_extent_t *pl
 }
 
 /* An orphaned stack no longer records which stream owned it. */
-static strata_record_t *take_back(strata_layer_t *base, const strata_block_t *at, size_t requested, const strata_stack_t *stack) {
+static strata_record_t *hit_at(strata_layer_t *base, const strata_block_t *at, size_t requested, const strata_stack_t *stack) {
     bfc_t *self = (bfc_t *)base;
     const strata_extent_t place = strata_extent_of(at);
     strata_bfc_merge_at(self, &place);
-    uint32_t slot = strata_chunks_take_at(&self->chunks, &place);
+    uint32_t slot = strata_chunks_carve_at(&self->chunks, &place);
     if (slot == 0) return NULL;
     uint32_t user = stack->forgotten.orphan ? 0 : strata_last_users_of(&self->last, stack->stream);
     hand_out(self, bfc_block(self, slot), &(lookup_t){.base = {.size = requested, .user = user}, .server = stack->number});
@@ -240,7 +240,7 @@ static strata_record_t *hit(strata_layer_t *base, size_t size, const strata_stac
     if (lookup.base.user == 0 || self->frontier_moved) return NULL;
     lookup.base.rounded = (size + STRATA_BFC_UNIT - 1) & ~(uint64_t)(STRATA_BFC_UNIT - 1);
     uint32_t slot = fitting(self, &lookup);
-    strata_record_t *block = slot && !is_in_use(self, bfc_block(self, slot), &lookup) ? take(self, slot, &lookup) : NULL;
+    strata_record_t *block = slot && !is_in_use(self, bfc_block(self, slot), &lookup) ? serve_block(self, slot, &lookup) : NULL;
     if (block) base->stack->figures.cache_hits++;
     return block;
 }
@@ -256,8 +256,8 @@ static uint64_t backpedal(uint64_t size) {
 }
 
 /* Requests a region of `size` bytes, then smaller ones down to `least`. Opens the lock. */
-static strata_status_t ask_for_less_and_less(bfc_t *self, uint64_t size, uint64_t least, const strata_request_t *request,
-                                             uint32_t *region) {
+static strata_status_t grow_with_backpedal(bfc_t *self, uint64_t size, uint64_t least, const strata_request_t *request,
+                                           uint32_t *region) {
     strata_status_t status = strata_chunks_grow(&self->chunks, size, STRATA_BFC_UNIT, request, region);
     while (status == STRATA_E_NO_MEMORY && (size = backpedal(size)) >= least) {
         self->backpedals++;
@@ -290,7 +290,7 @@ static strata_status_t extend(bfc_t *self, const lookup_t *lookup, uint32_t *reg
     strata_request_t asked = *lookup->base.request;
     asked.alignment = STRATA_BFC_UNIT;
     asked.freed_before = 0;
-    strata_status_t status = ask_for_less_and_less(self, strata_min(size, available), least, &asked, region);
+    strata_status_t status = grow_with_backpedal(self, strata_min(size, available), least, &asked, region);
     if (status != STRATA_OK) return status;
     if (grew && !doubled && self->next_region < MAX_BYTES) self->next_region *= 2;
     return STRATA_OK;
@@ -304,9 +304,9 @@ static void merge_if_free(bfc_t *self, uint32_t slot) {
 
 /* Cuts the request from a new region before the region is coalesced with the free block before it. During a
  * capture, the host must not wait for the users of that block. Returns NULL if no slot is left. */
-static strata_record_t *take_apart(bfc_t *self, uint32_t slot, const lookup_t *lookup) {
+static strata_record_t *serve_uncoalesced(bfc_t *self, uint32_t slot, const lookup_t *lookup) {
     strata_bfc_index(self, slot);
-    strata_record_t *record = take(self, slot, lookup);
+    strata_record_t *record = serve_block(self, slot, lookup);
     if (!record) {
         strata_bfc_unindex(self, slot);
         return NULL;
@@ -325,7 +325,7 @@ static strata_status_t extend_and_search(bfc_t *self, lookup_t *lookup, strata_r
         strata_status_t status = extend(self, lookup, &region);
         if (status != STRATA_OK) return status;
         uint32_t slot = strata_bfc_mark_region(self, region, lookup->base.user);
-        if (lookup->waited == STRATA_E_CAPTURE && (*record = take_apart(self, slot, lookup)) != NULL) return STRATA_OK;
+        if (lookup->waited == STRATA_E_CAPTURE && (*record = serve_uncoalesced(self, slot, lookup)) != NULL) return STRATA_OK;
         strata_bfc_index(self, strata_bfc_coalesce(self, slot, false));
         uint32_t slots = bfc_slab(self)->unused + bfc_slab(self)->capacity - bfc_slab(self)->used;
         if ((*record = find(self, lookup)) != NULL) return STRATA_OK;
@@ -363,7 +363,7 @@ static strata_status_t grow(strata_layer_t *base, strata_lookup_t *base_lookup, 
     if (o->reclaim == STRATA_BFC_RECLAIM_LADDER) return status;
     status = collect_and_extend(self, lookup, record);
     /* The core takes no further steps after the peer's. */
-    if (status == STRATA_E_NO_MEMORY) strata_layer_has_reclaimed(&self->base, lookup->base.request);
+    if (status == STRATA_E_NO_MEMORY) strata_layer_note_reclaimed(&self->base, lookup->base.request);
     return status;
 }
 
@@ -414,7 +414,7 @@ static void begin_doubling(bfc_t *self) {
 static void notify(strata_layer_t *base, strata_notice_t *notice, strata_call_t *call) {
     bfc_t *self = (bfc_t *)base;
     switch (notice->kind) {
-    case STRATA_NOTICE_STREAM_GONE: strata_last_users_stream_destroyed(&self->last, base->domain, notice->stream, call); break;
+    case STRATA_NOTICE_STREAM_DESTROYED: strata_last_users_stream_destroyed(&self->last, base->domain, notice->stream, call); break;
     case STRATA_NOTICE_CAPTURE_BEGIN:
         /* One instance serves several pools in turn, and each starts with small regions. */
         if (self->chunks.count == 0) begin_doubling(self);
@@ -422,8 +422,8 @@ static void notify(strata_layer_t *base, strata_notice_t *notice, strata_call_t 
         break;
     case STRATA_NOTICE_CAPTURE_END: self->captures--; break;
     case STRATA_NOTICE_STEP: strata_repeats_step(&self->chunks.repeats); break;
-    case STRATA_NOTICE_FRONTIER: notice->taken |= strata_bfc_set_frontier(self, notice->count); break;
-    case STRATA_NOTICE_REPORT: strata_bfc_print(self, notice->telling); break;
+    case STRATA_NOTICE_FRONTIER: notice->handled |= strata_bfc_set_frontier(self, notice->count); break;
+    case STRATA_NOTICE_REPORT: strata_bfc_print(self, notice->sink); break;
     case STRATA_NOTICE_PEAKS: self->peak_used = self->used_bytes; break;
     default: break;
     }
@@ -460,7 +460,7 @@ static strata_status_t create(strata_layer_t *base) {
     self->chunks.sorted = true;
     /* Blocks of such a place have no stream, and their free waits for every use. */
     if (base->stack->ownerless) self->last.waited = UINT64_MAX;
-    status = bfc_options_of(self)->coalesce_regions ? strata_chunks_join(&self->chunks) : STRATA_OK;
+    status = bfc_options_of(self)->coalesce_regions ? strata_chunks_enable_joining(&self->chunks) : STRATA_OK;
     if (status == STRATA_OK) status = read_limits(self);
     if (status == STRATA_OK) status = strata_last_users_init(&self->last, base->domain);
     if (status == STRATA_OK) status = strata_nodes_init(&self->stamps, sizeof(bfc_stamp_t), stamps);
@@ -498,7 +498,7 @@ const strata_layer_type_t strata_bfc_type = {
     .quick_free = quick_free,
     .check = check,
     .release = strata_chunks_release,
-    .notices = 1u << STRATA_NOTICE_STREAM_GONE | 1u << STRATA_NOTICE_STEP | 1u << STRATA_NOTICE_CAPTURE_BEGIN |
+    .notices = 1u << STRATA_NOTICE_STREAM_DESTROYED | 1u << STRATA_NOTICE_STEP | 1u << STRATA_NOTICE_CAPTURE_BEGIN |
                1u << STRATA_NOTICE_CAPTURE_END | 1u << STRATA_NOTICE_FRONTIER | 1u << STRATA_NOTICE_REPORT |
                1u << STRATA_NOTICE_PEAKS,
     .notify = notify,
@@ -509,6 +509,6 @@ const strata_layer_type_t strata_bfc_type = {
     .idle_bytes = idle_bytes,
     .validate = strata_bfc_validate,
     .alignment = alignment,
-    .reach = strata_bfc_reach,
-    .take_at = take_back,
+    .unavailable = strata_bfc_unavailable,
+    .hit_at = hit_at,
 };

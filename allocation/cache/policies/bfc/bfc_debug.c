@@ -89,7 +89,7 @@ double strata_bfc_fragmentation(const bfc_t *self) {
     return idle ? (double)(idle - largest) / (double)idle : 0;
 }
 
-void strata_bfc_read_row(const bfc_t *self, const strata_telling_t *telling, uint32_t slot, bfc_row_t *row) {
+void strata_bfc_read_row(const bfc_t *self, const strata_report_sink_t *sink, uint32_t slot, bfc_row_t *row) {
     const strata_record_t *block = bfc_block(self, slot);
     const bfc_note_t *note = bfc_note_of(self, slot);
     bool free_block = block->state == STRATA_RECORD_FREE;
@@ -103,5 +103,5 @@ void strata_bfc_read_row(const bfc_t *self, const strata_telling_t *telling, uin
     row->bin = -1;
     row->requested = strata_record_requested(block);
     if (note) row->id = note->id;
-    if (block->state == STRATA_RECORD_LIVE) row->operator_name = telling->noted(telling, block, &row->step);
+    if (block->state == STRATA_RECORD_LIVE) row->operator_name = sink->find_note(sink, block, &row->step);
 }

@@ -23,8 +23,8 @@ typedef struct bfc_row {
 void strata_bfc_draw(const bfc_t *self, char drawn[STRATA_BFC_DRAWN + 1]);
 void strata_bfc_sum_bins(const bfc_t *self, bfc_bin_t bins[STRATA_BFC_BINS]);
 double strata_bfc_fragmentation(const bfc_t *self);
-void strata_bfc_read_row(const bfc_t *self, const strata_telling_t *telling, uint32_t slot, bfc_row_t *row);
+void strata_bfc_read_row(const bfc_t *self, const strata_report_sink_t *sink, uint32_t slot, bfc_row_t *row);
 /* Writes the map of all blocks to a file and reports its name. Takes the lock itself (bfc_dump.c). */
-void strata_bfc_dump(bfc_t *self, const strata_telling_t *telling);
+void strata_bfc_dump(bfc_t *self, const strata_report_sink_t *sink);
 
 #endif

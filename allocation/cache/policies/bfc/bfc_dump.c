@@ -27,9 +27,9 @@ static uint32_t count_blocks(const bfc_t *self) {
     return count;
 }
 
-static void copy(const bfc_t *self, const strata_telling_t *telling, map_t *map) {
+static void copy(const bfc_t *self, const strata_report_sink_t *sink, map_t *map) {
     STRATA_EACH_CHUNK(&self->chunks, node)
-        STRATA_EACH_BLOCK(&self->chunks, node, slot) strata_bfc_read_row(self, telling, slot, &map->rows[map->count++]);
+        STRATA_EACH_BLOCK(&self->chunks, node, slot) strata_bfc_read_row(self, sink, slot, &map->rows[map->count++]);
     strata_bfc_sum_bins(self, map->bins);
     if (map->history) memcpy(map->history, self->history, STRATA_BFC_HISTORY * sizeof *map->history);
     map->actions = self->actions;
@@ -42,13 +42,13 @@ static void copy(const bfc_t *self, const strata_telling_t *telling, map_t *map)
 
 /* Reads the map. Room is allocated with the lock open, and may be too small by then. Returns false if the host
  * has no memory, or if new blocks outpace the room. */
-static bool read_map(bfc_t *self, const strata_telling_t *telling, map_t *map) {
+static bool read_map(bfc_t *self, const strata_report_sink_t *sink, map_t *map) {
     if (self->history && !(map->history = strata_host_new(STRATA_BFC_HISTORY, sizeof *map->history))) return false;
     for (int i = 0; i < TRIES; i++) {
-        strata_stack_take(self->base.stack);
+        strata_stack_lock_own(self->base.stack);
         uint32_t count = count_blocks(self);
         bool fits = count <= map->capacity;
-        if (fits) copy(self, telling, map);
+        if (fits) copy(self, sink, map);
         strata_unlock(&self->base.stack->lock);
         if (fits) return true;
         strata_host_delete(map->rows);
@@ -121,15 +121,15 @@ static strata_status_t write_map(const map_t *map, const char *layer, const char
     return strata_output_finish(out);
 }
 
-void strata_bfc_dump(bfc_t *self, const strata_telling_t *telling) {
+void strata_bfc_dump(bfc_t *self, const strata_report_sink_t *sink) {
     char path[STRATA_OPTION_TEXT_BYTES + 128], line[2 * STRATA_OPTION_TEXT_BYTES + 512];
     map_t map = {.rows = NULL};
-    snprintf(path, sizeof path, "%s_%s.%llu.json", bfc_options_of(self)->memory_dump, telling->layer,
+    snprintf(path, sizeof path, "%s_%s.%llu.json", bfc_options_of(self)->memory_dump, sink->layer,
              (unsigned long long)(strata_real_now() / 1000));
-    if (!read_map(self, telling, &map)) snprintf(line, sizeof line, "\n    memory map could not be read for %s", path);
-    else if (write_map(&map, telling->layer, path) == STRATA_OK) snprintf(line, sizeof line, "\n    memory map in %s", path);
+    if (!read_map(self, sink, &map)) snprintf(line, sizeof line, "\n    memory map could not be read for %s", path);
+    else if (write_map(&map, sink->layer, path) == STRATA_OK) snprintf(line, sizeof line, "\n    memory map in %s", path);
     else snprintf(line, sizeof line, "\n    memory map could not be written to %s (%.400s)", path, strata_last_error()->text);
-    telling->say(telling, line);
+    sink->write(sink, line);
     strata_host_delete(map.rows);
     strata_host_delete(map.history);
 }

@@ -63,11 +63,11 @@ bool strata_bfc_set_frontier(bfc_t *self, uint64_t count) {
     return true;
 }
 
-uint32_t strata_bfc_reach(strata_layer_t *base, const strata_record_t *block, uint64_t size, strata_stream_t *stream) {
+uint32_t strata_bfc_unavailable(strata_layer_t *base, const strata_record_t *block, uint64_t size, strata_stream_t *stream) {
     const bfc_t *self = (const bfc_t *)base;
     (void)size, (void)stream;
     bool counted = block->state == STRATA_RECORD_FREE && bfc_freed_at(self, block) >= strata_max(self->frontier, 1);
     /* without a capture, a part of a region would not go back either */
     bool is_whole_region = block->prev == 0 && block->next == 0;
-    return (counted ? STRATA_REACH_COUNTED : 0u) | (self->captures > 0 && is_whole_region ? STRATA_REACH_CAPTURED : 0u);
+    return (counted ? STRATA_UNAVAILABLE_COUNTED : 0u) | (self->captures > 0 && is_whole_region ? STRATA_UNAVAILABLE_CAPTURED : 0u);
 }

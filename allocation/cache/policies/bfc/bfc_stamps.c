@@ -14,7 +14,7 @@ static void link_after(bfc_t *self, uint32_t node, uint32_t before) {
 }
 
 static bool add(bfc_t *self, strata_record_t *block, uint64_t count, uint32_t before) {
-    uint32_t node = strata_nodes_take(&self->stamps);
+    uint32_t node = strata_nodes_acquire(&self->stamps);
     if (node == 0) return false;
     *bfc_stamp_at(self, node) = (bfc_stamp_t){.count = count, .slot = strata_slab_slot(bfc_slab(self), block)};
     link_after(self, node, before);
@@ -43,7 +43,7 @@ void strata_bfc_unstamp(bfc_t *self, strata_record_t *block) {
     else self->first_stamp = stamp->next;
     if (stamp->next) bfc_stamp_at(self, stamp->next)->prev = stamp->prev;
     else self->last_stamp = stamp->prev;
-    strata_nodes_give(&self->stamps, node);
+    strata_nodes_release(&self->stamps, node);
     self->stamp_count--;
     block->free_word = 0;
 }

@@ -108,8 +108,8 @@ void strata_bfc_free_block(bfc_t *self, strata_record_t *block);
 /* Coalesces a free block with its free neighbors that have no stamp, or with `all` also with stamped ones.
  * Returns the slot of the result. */
 uint32_t strata_bfc_coalesce(bfc_t *self, uint32_t slot, bool all);
-static inline void strata_bfc_index(bfc_t *self, uint32_t slot) { strata_tree_add(&self->idle, bfc_slab(self), slot); }
-static inline void strata_bfc_unindex(bfc_t *self, uint32_t slot) { strata_tree_take(&self->idle, bfc_slab(self), slot); }
+static inline void strata_bfc_index(bfc_t *self, uint32_t slot) { strata_tree_quick_insert(&self->idle, bfc_slab(self), slot); }
+static inline void strata_bfc_unindex(bfc_t *self, uint32_t slot) { strata_tree_quick_remove(&self->idle, bfc_slab(self), slot); }
 /* Returns the bytes of the regions without a live block. */
 uint64_t strata_bfc_releasable(const bfc_t *self);
 
@@ -141,7 +141,7 @@ bool strata_bfc_merge_by_force(bfc_t *self, uint64_t size);
 /* Coalesces the free blocks of a place regardless of their counts. Their marks keep their last users. */
 void strata_bfc_merge_at(bfc_t *self, const strata_extent_t *place);
 bool strata_bfc_set_frontier(bfc_t *self, uint64_t count);
-uint32_t strata_bfc_reach(strata_layer_t *base, const strata_record_t *block, uint64_t size, strata_stream_t *stream);
+uint32_t strata_bfc_unavailable(strata_layer_t *base, const strata_record_t *block, uint64_t size, strata_stream_t *stream);
 strata_status_t strata_bfc_validate_stamps(const bfc_t *self);
 
 /* ---- debugging (bfc_debug.c, bfc_print.c) ---- */
@@ -155,7 +155,7 @@ static inline bfc_note_t *bfc_note_of(const bfc_t *self, uint32_t slot) {
     bool there = self->history && slot < strata_growing_usable(&self->notes) / sizeof(bfc_note_t);
     return there ? (bfc_note_t *)self->notes.memory + slot : NULL;
 }
-void strata_bfc_print(bfc_t *self, const strata_telling_t *telling);
+void strata_bfc_print(bfc_t *self, const strata_report_sink_t *sink);
 
 /* ---- check (bfc_check.c) ---- */
 

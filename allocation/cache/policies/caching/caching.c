@@ -103,7 +103,7 @@ static HOT bool split_block(caching_t *self, strata_tree_t *idle, uint32_t slot,
     rest->pool = block->pool;
     if (caching_ignores_streams(self)) strata_mark(rest, strata_mark_count(block), strata_mark_stream(block));
     else strata_mark(rest, self->searches, 0);
-    strata_tree_add(idle, caching_slab(self), after);
+    strata_tree_quick_insert(idle, caching_slab(self), after);
     return true;
 }
 
@@ -131,7 +131,7 @@ static HOT strata_record_t *hand_out(caching_t *self, strata_tree_t *idle, uint3
  * splitting. */
 static HOT uint32_t fitting(const caching_t *self, const strata_tree_t *idle, const lookup_t *lookup) {
     const caching_options_t *o = caching_options_of(self);
-    uint32_t slot = strata_tree_fit(idle, caching_slab(self), lookup->base.rounded);
+    uint32_t slot = strata_tree_quick_find(idle, caching_slab(self), lookup->base.rounded);
     if (slot == 0) return 0;
     if (__builtin_expect(self->vmm != NULL, 0)) slot = strata_caching_least_room(self, idle, slot);
     uint64_t size = caching_block(self, slot)->size;
@@ -139,21 +139,21 @@ static HOT uint32_t fitting(const caching_t *self, const strata_tree_t *idle, co
     return size - lookup->base.rounded < o->max_non_split_rounding ? slot : 0;
 }
 
-static HOT strata_record_t *take_from(caching_t *self, strata_tree_t *idle, uint32_t slot, const lookup_t *lookup) {
-    strata_tree_take(idle, caching_slab(self), slot);
+static HOT strata_record_t *serve_from_tree(caching_t *self, strata_tree_t *idle, uint32_t slot, const lookup_t *lookup) {
+    strata_tree_quick_remove(idle, caching_slab(self), slot);
     strata_record_t *block = hand_out(self, idle, slot, lookup);
-    if (!block) strata_tree_add(idle, caching_slab(self), slot);
+    if (!block) strata_tree_quick_insert(idle, caching_slab(self), slot);
     return block;
 }
 
-static strata_record_t *take(caching_t *self, uint32_t slot, const lookup_t *lookup) {
-    return take_from(self, caching_tree_of(self, caching_block(self, slot)), slot, lookup);
+static strata_record_t *serve_block(caching_t *self, uint32_t slot, const lookup_t *lookup) {
+    return serve_from_tree(self, caching_tree_of(self, caching_block(self, slot)), slot, lookup);
 }
 
 /* Takes a block from another bank. The request's stream becomes a borrower. */
-static strata_record_t *take_foreign(caching_t *self, uint32_t slot, const lookup_t *lookup) {
+static strata_record_t *serve_borrowed(caching_t *self, uint32_t slot, const lookup_t *lookup) {
     uint32_t user = strata_caching_stream(self, lookup->stream);
-    strata_record_t *block = user ? take(self, slot, lookup) : NULL;
+    strata_record_t *block = user ? serve_block(self, slot, lookup) : NULL;
     if (!block || strata_uses_note(&self->uses, &block->own_uses, user, true) == STRATA_OK) return block;
     strata_caching_free_block(self, block);
     return NULL;
@@ -165,7 +165,7 @@ static strata_record_t *search_orphans(caching_t *self, const lookup_t *lookup) 
         const caching_bank_t *bank = caching_bank_at(self, node);
         uint32_t slot = fitting(self, &bank->idle[lookup->kind], lookup);
         if (!slot || !strata_caching_bank_is_unowned(self, bank)) continue;
-        strata_record_t *block = take_foreign(self, slot, lookup);
+        strata_record_t *block = serve_borrowed(self, slot, lookup);
         if (block) return block;
     }
     return NULL;
@@ -182,7 +182,7 @@ static strata_record_t *find(caching_t *self, const lookup_t *lookup) {
         if (!strata_last_users_wait(&self->last, self->base.domain, lookup->base.request->call)) return NULL;
         slot = fitting(self, &bank->idle[lookup->kind], lookup);
     }
-    return slot ? take(self, slot, lookup) : search_orphans(self, lookup);
+    return slot ? serve_block(self, slot, lookup) : search_orphans(self, lookup);
 }
 
 static strata_status_t search(strata_layer_t *base, strata_lookup_t *lookup, strata_record_t **record) {
@@ -215,11 +215,11 @@ static strata_record_t *serve_at(strata_layer_t *base, const strata_extent_t *pl
 }
 
 /* The block returns to the bank that it belonged to. An orphaned stack no longer records which stream owned it. */
-strata_record_t *strata_caching_take_back(strata_layer_t *base, const strata_block_t *at, size_t requested,
-                                          const strata_stack_t *stack) {
+strata_record_t *strata_caching_hit_at(strata_layer_t *base, const strata_block_t *at, size_t requested,
+                                       const strata_stack_t *stack) {
     caching_t *self = (caching_t *)base;
     const strata_extent_t place = strata_extent_of(at);
-    uint32_t slot = strata_chunks_take_at(&self->chunks, &place);
+    uint32_t slot = strata_chunks_carve_at(&self->chunks, &place);
     if (slot == 0) return NULL;
     strata_record_t *block = caching_block(self, slot);
     block->own_uses = 0;
@@ -246,7 +246,7 @@ strata_record_t *strata_caching_hit(strata_layer_t *base, size_t size, const str
     uint32_t slot = fitting(self, idle, &lookup);
     if (slot == 0 || strata_caching_is_in_use(self, caching_block(self, slot), lookup.stream)) return NULL;
     self->searches += ages(&lookup);
-    strata_record_t *block = take_from(self, idle, slot, &lookup);
+    strata_record_t *block = serve_from_tree(self, idle, slot, &lookup);
     if (block) base->stack->figures.cache_hits++;
     else self->searches -= ages(&lookup);
     return block;
@@ -268,12 +268,12 @@ static strata_record_t *hand_out_fresh(caching_t *self, uint32_t slot, const loo
     strata_tree_t *idle = caching_tree_of(self, caching_block(self, slot));
     strata_record_t *block = hand_out(self, idle, slot, lookup);
     if (block) return block;
-    strata_tree_add(idle, caching_slab(self), slot);
+    strata_tree_quick_insert(idle, caching_slab(self), slot);
     strata_fail(STRATA_E_LIMIT, 0, "too many blocks: this device has %u, the maximum; free some", caching_slab(self)->capacity);
     return NULL;
 }
 
-static strata_record_t *take_in(caching_t *self, uint32_t number, const lookup_t *lookup) {
+static strata_record_t *adopt_segment(caching_t *self, uint32_t number, const lookup_t *lookup) {
     caching_segment_t *segment = caching_segment_at(self, number);
     uint32_t slot = segment->chunk.first;
     segment->bank = lookup->base.user;
@@ -302,7 +302,7 @@ static strata_status_t add_segment(caching_t *self, const lookup_t *lookup, uint
     if (self->vmm) return expand(self, lookup, record);
     strata_status_t status = strata_chunks_grow(&self->chunks, size, STRATA_CACHING_ALIGNMENT, lookup->base.request, &number);
     if (status != STRATA_OK) return status;
-    *record = take_in(self, number, lookup);
+    *record = adopt_segment(self, number, lookup);
     return *record ? STRATA_OK : STRATA_E_LIMIT;
 }
 
@@ -332,7 +332,7 @@ static strata_status_t grow_at_need(caching_t *self, lookup_t *lookup, uint64_t 
     if (status == STRATA_E_NO_MEMORY && self->uses.captures == 0) status = give_all_and_grow(self, lookup, size, record);
     if (status == STRATA_E_NO_MEMORY && o->smaller_growth && lookup->base.rounded < size)
         status = add_segment(self, lookup, lookup->base.rounded, record);
-    if (status == STRATA_E_NO_MEMORY) strata_layer_has_reclaimed(&self->base, lookup->base.request);
+    if (status == STRATA_E_NO_MEMORY) strata_layer_note_reclaimed(&self->base, lookup->base.request);
     return status;
 }
 
@@ -358,7 +358,7 @@ static bool ask_callbacks(caching_t *self, const strata_request_t *request) {
      * the growth in its own thread. The core calls the callbacks if the growth fails. */
     if (request->call->purpose == STRATA_FOR_CHUNK) return false;
     uint64_t growths = self->base.stack->figures.growths;
-    strata_opened_t opened = strata_call_unlock(request->call);
+    strata_unlocked_t opened = strata_call_unlock(request->call);
     uint64_t freed = strata_callbacks_call(domain, request->size);
     strata_call_lock(request->call, opened);
     return freed > 0 || self->base.stack->figures.growths != growths;
@@ -396,7 +396,7 @@ strata_status_t strata_caching_allocate(strata_layer_t *base, const strata_reque
     bool *growing = &caching_bank_at(self, lookup.base.user)->growing[lookup.kind];
     strata_status_t status = strata_cache_serve(&self->chunks, &policy, growing, &lookup.base, record);
     caching_bank_at(self, lookup.base.user)->busy--;
-    strata_caching_bank_settle(self, lookup.base.user);
+    strata_caching_bank_end_if_empty(self, lookup.base.user);
     return status;
 }
 
@@ -429,11 +429,11 @@ static uint64_t release(strata_layer_t *base, strata_call_t *call) {
 
 /* ---- life ---- */
 
-static const strata_option_want_t wants[] = {{"max_non_split_rounding", "max_split_size", "!unlimited"},
-                                             {"pools_on_oom", "reclaim", "own"},
-                                             {"search_after_events", "reclaim", "own"},
-                                             {"reuse_in_capture", "streams", "own"},
-                                             {0}};
+static const strata_option_dependency_t dependencies[] = {{"max_non_split_rounding", "max_split_size", "!unlimited"},
+                                                          {"pools_on_oom", "reclaim", "own"},
+                                                          {"search_after_events", "reclaim", "own"},
+                                                          {"reuse_in_capture", "streams", "own"},
+                                                          {0}};
 
 static strata_status_t check(const void *filled, strata_place_kind_t place, const char **option) {
     const caching_options_t *o = filled;
@@ -451,7 +451,7 @@ static strata_status_t check(const void *filled, strata_place_kind_t place, cons
     *option = "reuse_in_capture";
     status = strata_uses_check_reuse(o->reuse_in_capture, place);
     if (status != STRATA_OK) return status;
-    return strata_option_check_wants(options, wants, filled, option);
+    return strata_option_check_dependencies(options, dependencies, filled, option);
 }
 
 static strata_status_t read_limits(caching_t *self) {
@@ -519,7 +519,7 @@ const strata_layer_type_t strata_caching_type = {
     .record_stream = strata_caching_record_stream,
     .erase_stream = strata_caching_erase_stream,
     .is_borrowed = strata_caching_is_borrowed,
-    .notices = 1u << STRATA_NOTICE_STREAM_GONE | 1u << STRATA_NOTICE_STEP | 1u << STRATA_NOTICE_CAPTURE_BEGIN |
+    .notices = 1u << STRATA_NOTICE_STREAM_DESTROYED | 1u << STRATA_NOTICE_STEP | 1u << STRATA_NOTICE_CAPTURE_BEGIN |
                1u << STRATA_NOTICE_CAPTURE_END | 1u << STRATA_NOTICE_FIGURES,
     .notify = strata_caching_notify,
     .trim = strata_chunks_trim,
@@ -530,6 +530,6 @@ const strata_layer_type_t strata_caching_type = {
     .waits = strata_caching_waits,
     .validate = strata_caching_validate,
     .check = check,
-    .reach = strata_caching_reach,
-    .take_at = strata_caching_take_back,
+    .unavailable = strata_caching_unavailable,
+    .hit_at = strata_caching_hit_at,
 };

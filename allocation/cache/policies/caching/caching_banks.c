@@ -34,11 +34,11 @@ static uint32_t find(caching_t *self, bool streams, strata_stream_t handle) {
 }
 
 static uint32_t make(caching_t *self, bool streams, const strata_request_t *request) {
-    uint32_t node = strata_nodes_take(&self->banks);
+    uint32_t node = strata_nodes_acquire(&self->banks);
     uint32_t stream = streams && node ? strata_caching_stream(self, request->stream) : 0;
     if (node == 0) strata_fail(STRATA_E_LIMIT, 0, "caching serves %u streams, the maximum", self->banks.capacity);
     if (node == 0 || (streams && stream == 0)) {
-        if (node) strata_nodes_give(&self->banks, node);
+        if (node) strata_nodes_release(&self->banks, node);
         return 0;
     }
     caching_bank_t *bank = caching_bank_at(self, node);
@@ -83,13 +83,13 @@ static void unlink_bank(caching_t *self, uint32_t node) {
     if (bank->next_orphan_bank) caching_bank_at(self, bank->next_orphan_bank)->prev_orphan_bank = bank->prev_orphan_bank;
 }
 
-void strata_caching_bank_settle(caching_t *self, uint32_t node) {
+void strata_caching_bank_end_if_empty(caching_t *self, uint32_t node) {
     caching_bank_t *bank = caching_bank_at(self, node);
     if (bank->segments > 0 || bank->busy > 0 || !bank->orphaned) return;
     strata_order_remove(&self->bank_order, node);
     unlink_bank(self, node);
     uint32_t stream = bank->stream;
-    strata_nodes_give(&self->banks, node);
+    strata_nodes_release(&self->banks, node);
     strata_users_release(&self->uses.users, stream);
 }
 
@@ -102,7 +102,7 @@ static void orphan_bank(caching_t *self, uint32_t node) {
     bank->next_orphan_bank = self->first_orphan;
     if (bank->next_orphan_bank) caching_bank_at(self, bank->next_orphan_bank)->prev_orphan_bank = node;
     self->first_orphan = node;
-    strata_caching_bank_settle(self, node);
+    strata_caching_bank_end_if_empty(self, node);
 }
 
 void strata_caching_orphan_banks(caching_t *self, uint32_t node, strata_user_state_t state) {
@@ -113,26 +113,26 @@ void strata_caching_orphan_banks(caching_t *self, uint32_t node, strata_user_sta
     }
 }
 
-static void give_up(void *owner, uint32_t node) {
+static void abandon_thread(void *owner, uint32_t node) {
     caching_t *self = owner;
     strata_caching_orphan_banks(self, node, STRATA_USER_UNOBSERVABLE);
-    self->gave_up = true;
+    self->has_abandoned = true;
 }
 
-void strata_caching_give_up_threads(caching_t *self) {
-    if (!self->burying) strata_users_reap(&self->uses.users, give_up, self);
+void strata_caching_abandon_threads(caching_t *self) {
+    if (!self->reaping) strata_users_reap(&self->uses.users, abandon_thread, self);
 }
 
 uint32_t strata_caching_stream(caching_t *self, strata_stream_t handle) {
     uint32_t known = strata_users_find(&self->uses.users, handle);
     if (known) return known;
-    if (handle == STRATA_STREAM_PER_THREAD) strata_caching_give_up_threads(self);
+    if (handle == STRATA_STREAM_PER_THREAD) strata_caching_abandon_threads(self);
     return strata_users_make(&self->uses.users, handle);
 }
 
 /* ---- streams that may use a block ---- */
 
-uint32_t strata_caching_reach(strata_layer_t *base, const strata_record_t *block, uint64_t size, strata_stream_t *stream) {
+uint32_t strata_caching_unavailable(strata_layer_t *base, const strata_record_t *block, uint64_t size, strata_stream_t *stream) {
     const caching_t *self = (const caching_t *)base;
     const caching_bank_t *bank = caching_bank_at(self, caching_bank_of(self, block));
     uint64_t rounded = strata_caching_round(self, size), most = caching_options_of(self)->max_split_size;
@@ -142,6 +142,6 @@ uint32_t strata_caching_reach(strata_layer_t *base, const strata_record_t *block
     bool other_size = caching_kind_of(self, block) != strata_caching_kind(rounded);
     bool whole = block->size >= most && rounded < most;
     *stream = handle_of(self, bank);
-    return (bank->stream ? STRATA_REACH_STREAM : 0u) | (held ? STRATA_REACH_CAPTURED : 0u) |
-           (other_size ? STRATA_REACH_SIZES : 0u) | (whole ? STRATA_REACH_UNSPLIT : 0u);
+    return (bank->stream ? STRATA_UNAVAILABLE_STREAM : 0u) | (held ? STRATA_UNAVAILABLE_CAPTURED : 0u) |
+           (other_size ? STRATA_UNAVAILABLE_SIZES : 0u) | (whole ? STRATA_UNAVAILABLE_UNSPLIT : 0u);
 }

@@ -16,7 +16,7 @@ typedef struct putting {
 
 static HOT void remove_free(void *owner, uint32_t slot) {
     putting_t *putting = owner;
-    strata_tree_take(putting->idle, caching_slab(putting->self), slot);
+    strata_tree_quick_remove(putting->idle, caching_slab(putting->self), slot);
 }
 
 /* Without streams, the mark is the last user of the block and the time of its free. */
@@ -43,7 +43,7 @@ void strata_caching_free_block(caching_t *self, strata_record_t *block) {
     if (!caching_ignores_streams(self)) strata_mark(caching_block(self, slot), self->searches, 0);
     self->used_bytes -= size;
     caching_block(self, slot)->state = STRATA_RECORD_FREE;
-    strata_tree_add(putting.idle, slab, slot);
+    strata_tree_quick_insert(putting.idle, slab, slot);
 }
 
 /* ---- giving segments back ---- */
@@ -52,9 +52,9 @@ static void unindex_chunk(strata_layer_t *base, const strata_chunk_t *chunk) {
     caching_t *self = (caching_t *)base;
     uint32_t bank = ((const caching_segment_t *)chunk)->bank;
     const strata_record_t *block = caching_block(self, chunk->first);
-    strata_tree_take(caching_tree_of(self, block), caching_slab(self), chunk->first);
+    strata_tree_quick_remove(caching_tree_of(self, block), caching_slab(self), chunk->first);
     caching_bank_at(self, bank)->segments--;
-    strata_caching_bank_settle(self, bank);
+    strata_caching_bank_end_if_empty(self, bank);
 }
 
 static bool is_in_use(const strata_layer_t *base, const strata_chunk_t *chunk) {
@@ -73,12 +73,12 @@ static void wait_for_users(strata_layer_t *base, strata_call_t *call) {
 
 static void index_remove(strata_layer_t *base, uint32_t slot) {
     caching_t *self = (caching_t *)base;
-    strata_tree_take(caching_tree_of(self, caching_block(self, slot)), caching_slab(self), slot);
+    strata_tree_quick_remove(caching_tree_of(self, caching_block(self, slot)), caching_slab(self), slot);
 }
 
 static void index_insert(strata_layer_t *base, uint32_t slot) {
     caching_t *self = (caching_t *)base;
-    strata_tree_add(caching_tree_of(self, caching_block(self, slot)), caching_slab(self), slot);
+    strata_tree_quick_insert(caching_tree_of(self, caching_block(self, slot)), caching_slab(self), slot);
 }
 
 static bool on_split(strata_layer_t *base, const strata_record_t *block, strata_record_t *rest) {
@@ -97,7 +97,7 @@ const strata_chunk_policy_t strata_caching_policy = {.may_release = may_release,
                                                      .on_split = on_split};
 
 /* Returns true if the segment of a free block may go. */
-static bool is_to_spare(caching_t *self, const strata_record_t *block) {
+static bool is_releasable(caching_t *self, const strata_record_t *block) {
     return !strata_chunks_are_pinned(&self->chunks) && !caching_is_split(block) &&
            !(self->chunks.ordered && strata_last_users_uses(&self->last, block));
 }
@@ -108,7 +108,7 @@ static void detach(caching_t *self, uint32_t slot, strata_detached_t *leaving) {
 
 /* ---- idle segments in order of stream, size, address ---- */
 
-static void stand_at(strata_caching_walk_t *walk, const strata_order_key_t *bank) {
+static void set_walk_bank(strata_caching_walk_t *walk, const strata_order_key_t *bank) {
     walk->bank = *bank;
     walk->size = walk->ptr = 0;
 }
@@ -117,21 +117,21 @@ uint32_t strata_caching_next_idle(caching_t *self, strata_caching_walk_t *walk,
                                   bool (*wanted)(caching_t *self, const strata_record_t *block)) {
     for (uint32_t node; (node = strata_order_from(&self->bank_order, &walk->bank)) != 0;) {
         caching_bank_t *bank = caching_bank_at(self, node);
-        if (memcmp(&bank->link.key, &walk->bank, sizeof walk->bank) != 0) stand_at(walk, &bank->link.key);
+        if (memcmp(&bank->link.key, &walk->bank, sizeof walk->bank) != 0) set_walk_bank(walk, &bank->link.key);
         const strata_tree_t *tree = &bank->idle[walk->kind];
         for (uint32_t slot; (slot = strata_tree_after(tree, caching_slab(self), walk->size, walk->ptr)) != 0;) {
             walk->size = caching_block(self, slot)->size;
             walk->ptr = caching_block(self, slot)->ptr;
             if (wanted(self, caching_block(self, slot))) return slot;
         }
-        stand_at(walk, &(strata_order_key_t){.first = walk->bank.first, .second = walk->bank.second + 1});
+        set_walk_bank(walk, &(strata_order_key_t){.first = walk->bank.first, .second = walk->bank.second + 1});
     }
     return 0;
 }
 
 /* Returns the next block that lets its segment go, or 0. */
 static uint32_t next_idle(caching_t *self, strata_caching_walk_t *walk) {
-    return strata_caching_next_idle(self, walk, is_to_spare);
+    return strata_caching_next_idle(self, walk, is_releasable);
 }
 
 static void release_kind(caching_t *self, uint32_t kind, strata_detached_t *leaving) {
@@ -160,12 +160,12 @@ bool strata_caching_release_oversize(caching_t *self, uint32_t bank, uint32_t ki
     strata_detached_t leaving = {0};
     strata_chunks_wait_for_users(&self->chunks, call);
     uint32_t slot = strata_tree_find(tree, slab, key);
-    if (slot && is_to_spare(self, caching_block(self, slot))) detach(self, slot, &leaving);
+    if (slot && is_releasable(self, caching_block(self, slot))) detach(self, slot, &leaving);
     while (leaving.bytes < key && (slot = strata_tree_before(tree, slab, size, ptr)) != 0) {
         size = caching_block(self, slot)->size;
         if (size < least) break;
         ptr = caching_block(self, slot)->ptr;
-        if (is_to_spare(self, caching_block(self, slot))) detach(self, slot, &leaving);
+        if (is_releasable(self, caching_block(self, slot))) detach(self, slot, &leaving);
     }
     return strata_chunks_give_back(&self->chunks, &leaving, call) >= key;
 }

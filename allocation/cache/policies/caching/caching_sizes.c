@@ -7,7 +7,7 @@ enum { SMALL_SEGMENT = 2 * MIB, LARGE_SEGMENT_BELOW = 10 * MIB, SEGMENT_UNIT = 2
 
 /* ---- `roundup_power2_divisions`: "4", or "[256:1,512:2,>:8]" with sizes in MiB ---- */
 
-static strata_status_t wrong(const char *text) {
+static strata_status_t fail_divisions(const char *text) {
     return strata_fail(
         STRATA_E_STRATEGY, 0,
         "\"%.*s\" is not a list of divisions; write a power of two such as 4, or 0 for none, or one for each size in MiB, such "
@@ -58,15 +58,15 @@ strata_status_t strata_caching_read_divisions(const char *text, uint32_t divisio
     uint32_t value, after = 0;
     fill(divisions, 0, STRATA_CACHING_OCTAVES, 0);
     if (*at != '[') {
-        if (!read_division(&at, &value) || *at) return wrong(text);
+        if (!read_division(&at, &value) || *at) return fail_divisions(text);
         fill(divisions, 0, STRATA_CACHING_OCTAVES, value);
         return STRATA_OK;
     }
     do {
         at++;
-        if (!read_entry(&at, divisions, &after)) return wrong(text);
+        if (!read_entry(&at, divisions, &after)) return fail_divisions(text);
     } while (*at == ',');
-    return at[0] == ']' && at[1] == '\0' ? STRATA_OK : wrong(text);
+    return at[0] == ']' && at[1] == '\0' ? STRATA_OK : fail_divisions(text);
 }
 
 /* ---- rounding ---- */

@@ -85,8 +85,8 @@ typedef struct caching {
     strata_nodes_t banks;
     strata_order_t bank_order; /* by stream handle, which is the peer's order of streams, and then by node */
     uint32_t first_orphan; /* first bank of a destroyed stream */
-    bool gave_up; /* set while memory of exited threads has not been waited for, so that no stream may use it */
-    bool burying; /* a thread is waiting for that, and the others do not */
+    bool has_abandoned; /* set while memory of exited threads has not been waited for, so that no stream may use it */
+    bool reaping; /* a thread is waiting for that, and the others do not */
     uint64_t retries, waits_for_all, collected_bytes, oversize_segments; /* statistics */
     uint64_t of_kind[STRATA_CACHING_KINDS], active[STRATA_CACHING_KINDS],
         split[STRATA_CACHING_KINDS]; /* statistics, computed when they are read */
@@ -201,7 +201,7 @@ uint32_t strata_caching_stream(caching_t *self, strata_stream_t stream);
 void strata_caching_orphan_banks(caching_t *self, uint32_t node, strata_user_state_t state);
 /* Gives up the default streams of exited threads. Their memory is unusable until strata_caching_reap_threads(),
  * and banks without memory end. */
-void strata_caching_give_up_threads(caching_t *self);
+void strata_caching_abandon_threads(caching_t *self);
 /* Returns the position of a bank in the order of banks. `stream` is its stream's node, or 0. */
 strata_order_key_t strata_caching_bank_key(const caching_t *self, uint32_t stream);
 /* Returns the bank of a request, which is made if necessary, or 0 with E_LIMIT. */
@@ -217,11 +217,11 @@ static inline uint32_t strata_caching_known_bank(const caching_t *self, const st
     bool own = user->state == STRATA_USER_NAMED && user->stream == stack->stream && user->thread == stack->thread;
     return own ? hint : 0;
 }
-void strata_caching_bank_settle(caching_t *self, uint32_t node);
+void strata_caching_bank_end_if_empty(caching_t *self, uint32_t node);
 /* Returns true if any stream may use the memory of a bank. Its stream must be gone and its work done, and no
  * graph may use the memory. */
 bool strata_caching_bank_is_unowned(caching_t *self, const caching_bank_t *bank);
-uint32_t strata_caching_reach(strata_layer_t *base, const strata_record_t *block, uint64_t size, strata_stream_t *stream);
+uint32_t strata_caching_unavailable(strata_layer_t *base, const strata_record_t *block, uint64_t size, strata_stream_t *stream);
 
 /* ---- segments (caching_segments.c) ---- */
 
@@ -284,8 +284,8 @@ strata_status_t strata_caching_allocate(strata_layer_t *base, const strata_reque
 void strata_caching_free(strata_layer_t *base, strata_record_t *block, strata_call_t *call);
 strata_record_t *strata_caching_hit(strata_layer_t *base, size_t size, const strata_stack_t *stack);
 bool strata_caching_quick_free(strata_layer_t *base, strata_record_t *block);
-strata_record_t *strata_caching_take_back(strata_layer_t *base, const strata_block_t *at, size_t requested,
-                                          const strata_stack_t *stack);
+strata_record_t *strata_caching_hit_at(strata_layer_t *base, const strata_block_t *at, size_t requested,
+                                       const strata_stack_t *stack);
 uint64_t strata_caching_idle_bytes(strata_layer_t *base);
 
 /* Option rows that have the same meaning in each type. */

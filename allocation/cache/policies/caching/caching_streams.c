@@ -26,7 +26,7 @@ strata_status_t strata_caching_record_stream(strata_layer_t *base, strata_record
     strata_status_t status = user ? STRATA_OK : STRATA_E_LIMIT;
     if (user && user != owner_of(self, block))
         status = strata_uses_note(&self->uses, &block->own_uses, user, call->purpose == STRATA_FOR_FIRST_USE);
-    strata_call_leave(call, base, entered);
+    strata_call_exit(call, base, entered);
     return status;
 }
 
@@ -37,7 +37,7 @@ strata_status_t strata_caching_erase_stream(strata_layer_t *base, strata_record_
     if (caching_ignores_streams(self)) return STRATA_OK;
     bool entered = strata_call_enter(call, base);
     strata_uses_erase(&self->uses, &block->own_uses, stream);
-    strata_call_leave(call, base, entered);
+    strata_call_exit(call, base, entered);
     return STRATA_OK;
 }
 
@@ -53,7 +53,7 @@ void strata_caching_begin_use(caching_t *self, strata_record_t *block, strata_st
 static uint64_t put_done_back(caching_t *self, uint32_t done) {
     strata_record_t *block;
     uint64_t bytes, freed = 0;
-    for (; strata_uses_take_done(&self->uses, &done, &block, &bytes); freed += bytes) strata_caching_free_block(self, block);
+    for (; strata_uses_pop_done(&self->uses, &done, &block, &bytes); freed += bytes) strata_caching_free_block(self, block);
     return freed;
 }
 
@@ -96,25 +96,25 @@ static void stream_destroyed(caching_t *self, strata_stream_t handle, strata_cal
 }
 
 bool strata_caching_reap_threads(caching_t *self, strata_call_t *call) {
-    if (self->burying || caching_ignores_streams(self)) return false;
-    strata_caching_give_up_threads(self);
+    if (self->reaping || caching_ignores_streams(self)) return false;
+    strata_caching_abandon_threads(self);
     /* It is also set if an earlier wait has failed. */
-    if (!self->gave_up) return false;
-    self->burying = true;
-    strata_opened_t opened = strata_call_unlock(call);
+    if (!self->has_abandoned) return false;
+    self->reaping = true;
+    strata_unlocked_t opened = strata_call_unlock(call);
     bool done = strata_domain_wait_for_all(self->base.domain);
     strata_call_lock(call, opened);
     for (uint32_t node = 0; done && (node = strata_users_next_exited_thread(&self->uses.users, node)) != 0;)
         caching_stream_at(self, node)->state = STRATA_USER_DESTROYED;
-    self->gave_up = !done;
-    self->burying = false;
+    self->has_abandoned = !done;
+    self->reaping = false;
     return done;
 }
 
 void strata_caching_notify(strata_layer_t *base, strata_notice_t *notice, strata_call_t *call) {
     caching_t *self = (caching_t *)base;
     switch (notice->kind) {
-    case STRATA_NOTICE_STREAM_GONE: stream_destroyed(self, notice->stream, call); break;
+    case STRATA_NOTICE_STREAM_DESTROYED: stream_destroyed(self, notice->stream, call); break;
     case STRATA_NOTICE_CAPTURE_BEGIN: strata_uses_capture_begin(&self->uses); break;
     case STRATA_NOTICE_CAPTURE_END: (void)put_done_back(self, strata_uses_capture_end(&self->uses, call)); break;
     case STRATA_NOTICE_STEP: strata_repeats_step(&self->chunks.repeats); break;

@@ -37,7 +37,7 @@ static bool is_near(const buffered_t *self, uint64_t kept, uint64_t size) {
     return kept == size || ((double)kept < below && kept - size <= UINT32_MAX);
 }
 
-static strata_record_t *take(strata_layer_t *base, size_t size, size_t alignment) {
+static strata_record_t *serve_kept(strata_layer_t *base, size_t size, size_t alignment) {
     buffered_t *self = (buffered_t *)base;
     uint32_t slot = strata_tree_find(&self->kept, slab_of(self), size);
     strata_record_t *block = slot ? strata_slab_record(slab_of(self), slot) : NULL;
@@ -50,7 +50,7 @@ static strata_record_t *take(strata_layer_t *base, size_t size, size_t alignment
 
 static strata_record_t *hit(strata_layer_t *base, size_t size, const strata_stack_t *stack) {
     (void)stack;
-    return take(base, size, 1);
+    return serve_kept(base, size, 1);
 }
 
 /* ---- free ---- */
@@ -78,10 +78,10 @@ static void index_remove(strata_layer_t *base, uint32_t slot) {
 
 static const strata_chunk_policy_t policy = {.unindex_chunk = unindex_chunk, .index_remove = index_remove};
 
-static strata_record_t *take_at(strata_layer_t *base, const strata_block_t *at, size_t requested, const strata_stack_t *stack) {
+static strata_record_t *hit_at(strata_layer_t *base, const strata_block_t *at, size_t requested, const strata_stack_t *stack) {
     buffered_t *self = (buffered_t *)base;
     const strata_extent_t place = strata_extent_of(at);
-    uint32_t slot = strata_chunks_take_at(&self->chunks, &place);
+    uint32_t slot = strata_chunks_carve_at(&self->chunks, &place);
     if (slot == 0) return NULL;
     strata_record_t *block = strata_slab_record(slab_of(self), slot);
     strata_block_hand_out(block, requested);
@@ -128,7 +128,7 @@ static strata_status_t grow(buffered_t *self, const strata_request_t *request, s
 
 static strata_status_t allocate(strata_layer_t *base, const strata_request_t *request, strata_record_t **record) {
     buffered_t *self = (buffered_t *)base;
-    strata_record_t *kept = take(base, request->size, request->alignment);
+    strata_record_t *kept = serve_kept(base, request->size, request->alignment);
     if (kept) {
         *record = kept;
         return STRATA_OK;
@@ -191,5 +191,5 @@ const strata_layer_type_t strata_buffered_type = {
     .idle_bytes = idle_bytes,
     .alignment = alignment,
     .validate = validate,
-    .take_at = take_at,
+    .hit_at = hit_at,
 };

@@ -65,7 +65,7 @@ strata_record_t *strata_naive_hit(strata_layer_t *base, size_t size, const strat
     uint64_t rounded;
     if (!self->hits || base->stack != stack || !strata_buddy_round(&self->buddy, size, &rounded)) return NULL;
     uint32_t slot = rounded <= self->max_block ? strata_buddy_find(&self->buddy, naive_slab(self), rounded) : 0;
-    if (slot == 0 || !strata_buddy_take(&self->buddy, naive_slab(self), slot, rounded)) return NULL;
+    if (slot == 0 || !strata_buddy_allocate(&self->buddy, naive_slab(self), slot, rounded)) return NULL;
     strata_record_t *block = naive_block(self, slot);
     hand_out(self, block, base->stack->number, size, 0);
     base->stack->figures.cache_hits++;
@@ -93,7 +93,7 @@ static strata_status_t search(strata_layer_t *base, strata_lookup_t *lookup, str
             slot = without_wait(self, lookup);
             if (slot == 0) return STRATA_E_NO_MEMORY;
         }
-        if (!strata_buddy_take(&self->buddy, naive_slab(self), slot, lookup->rounded))
+        if (!strata_buddy_allocate(&self->buddy, naive_slab(self), slot, lookup->rounded))
             return strata_fail(STRATA_E_LIMIT, 0, "%s has %u blocks, the maximum", self->base.type->name,
                                naive_slab(self)->capacity);
         *record = naive_block(self, slot);
@@ -116,11 +116,11 @@ static strata_record_t *serve_at(strata_layer_t *base, const strata_extent_t *pl
 }
 
 /* An orphaned stack no longer records which stream owned it, so the block gets no user. */
-strata_record_t *strata_naive_take_at(strata_layer_t *base, const strata_block_t *at, size_t requested,
-                                      const strata_stack_t *stack) {
+strata_record_t *strata_naive_hit_at(strata_layer_t *base, const strata_block_t *at, size_t requested,
+                                     const strata_stack_t *stack) {
     naive_t *self = (naive_t *)base;
     const strata_extent_t place = strata_extent_of(at);
-    uint32_t slot = strata_chunks_take_at(&self->chunks, &place);
+    uint32_t slot = strata_chunks_carve_at(&self->chunks, &place);
     if (slot == 0) return NULL;
     uint32_t user = self->one_user || stack->forgotten.orphan ? 0 : strata_last_users_of(&self->last, stack->stream);
     hand_out(self, naive_block(self, slot), stack->number, requested, user);
@@ -130,7 +130,7 @@ strata_record_t *strata_naive_take_at(strata_layer_t *base, const strata_block_t
 
 /* If memory below is stream-ordered, only the requester may use a new chunk at first. So the chunk carries the
  * requester's mark. */
-static void take_in(naive_t *self, const strata_lookup_t *lookup, uint32_t slot) {
+static void mark_chunk(naive_t *self, const strata_lookup_t *lookup, uint32_t slot) {
     if (self->chunks.ordered && lookup->user) strata_mark(naive_block(self, slot), ++self->last.frees, lookup->user);
 }
 
@@ -189,7 +189,7 @@ static strata_status_t grow(strata_layer_t *base, strata_lookup_t *lookup, uint6
         return strata_fail(STRATA_E_NO_MEMORY, 0, "no free block of %llu bytes, and smaller growth is forbidden",
                            (unsigned long long)rounded);
     strata_status_t status = small ? ask(self, lookup, rounded, &slot) : ask_for_chunk(self, lookup, &slot);
-    if (status == STRATA_OK) take_in(self, lookup, slot);
+    if (status == STRATA_OK) mark_chunk(self, lookup, slot);
     return status;
 }
 
@@ -237,12 +237,12 @@ static bool is_left(const naive_t *self) {
 
 /* Frees a block and drops its user's reference. The block is lost if its slot's generations are exhausted and
  * no other slot is free. */
-static void put_back(naive_t *self, strata_record_t *block) {
+static void free_block(naive_t *self, strata_record_t *block) {
     uint32_t user = block->user;
     uint32_t node = block->chunk, slot = strata_slab_slot(naive_slab(self), block);
     block->user = 0;
     strata_last_users_mark(&self->last, block, user);
-    slot = strata_buddy_give(&self->buddy, naive_slab(self), slot, self->last.waited);
+    slot = strata_buddy_free(&self->buddy, naive_slab(self), slot, self->last.waited);
     if (slot && naive_block(self, slot)->prev == 0) strata_chunk_at(&self->chunks, node)->first = slot;
 }
 
@@ -253,13 +253,13 @@ void strata_naive_free(strata_layer_t *base, strata_record_t *block, strata_call
     if (huge && strata_chunks_are_pinned(&self->chunks)) {
         self->huge_bytes -= block->size;
         block->pool = STRATA_NAIVE_POOLED;
-        put_back(self, block);
+        free_block(self, block);
     } else if (huge) {
         strata_last_users_release(&self->last, block->user);
         strata_chunks_detach(&self->chunks, block->chunk, &leaving);
         (void)strata_chunks_give_back(&self->chunks, &leaving, call);
     } else {
-        put_back(self, block);
+        free_block(self, block);
     }
     if (is_left(self)) (void)strata_chunks_release(base, call);
 }
@@ -267,7 +267,7 @@ void strata_naive_free(strata_layer_t *base, strata_record_t *block, strata_call
 bool strata_naive_quick_free(strata_layer_t *base, strata_record_t *block) {
     uint64_t thread = base->stack->of_thread;
     if (block->pool == STRATA_NAIVE_HUGE || (thread && thread != strata_threads_self())) return false;
-    put_back((naive_t *)base, block);
+    free_block((naive_t *)base, block);
     return true;
 }
 
@@ -359,7 +359,7 @@ strata_status_t strata_naive_create(strata_layer_t *base) {
 void strata_naive_notify(strata_layer_t *base, strata_notice_t *notice, strata_call_t *call) {
     naive_t *self = (naive_t *)base;
     switch (notice->kind) {
-    case STRATA_NOTICE_STREAM_GONE:
+    case STRATA_NOTICE_STREAM_DESTROYED:
         /* From now on, memory that the stream used is served only after a wait. */
         if (!self->one_user) strata_last_users_stream_destroyed(&self->last, base->domain, notice->stream, call);
         break;

@@ -66,7 +66,7 @@ static strata_status_t largest_block(const naive_t *self, const strata_request_t
 strata_status_t strata_naive_size(naive_t *self, const strata_request_t *request) {
     if (self->sized) return STRATA_OK;
     uint64_t largest;
-    strata_opened_t opened = strata_call_unlock(request->call);
+    strata_unlocked_t opened = strata_call_unlock(request->call);
     strata_status_t status = largest_block(self, request, &largest);
     strata_call_lock(request->call, opened);
     if (status != STRATA_OK || self->sized) return status;
@@ -104,7 +104,7 @@ strata_status_t strata_naive_growth(naive_t *self, uint64_t rounded, const strat
     if (is_host_memory(self)) {
         *size = self->max_block;
     } else {
-        strata_opened_t opened = strata_call_unlock(request->call);
+        strata_unlocked_t opened = strata_call_unlock(request->call);
         status = refill_of_device(self, request, first, size);
         strata_call_lock(request->call, opened);
         *size = strata_max(*size, rounded);

@@ -61,8 +61,7 @@ strata_record_t *strata_naive_hit(strata_layer_t *base, size_t size, const strat
 bool strata_naive_quick_free(strata_layer_t *base, strata_record_t *block);
 void strata_naive_notify(strata_layer_t *base, strata_notice_t *notice, strata_call_t *call);
 uint64_t strata_naive_idle_bytes(strata_layer_t *base);
-strata_record_t *strata_naive_take_at(strata_layer_t *base, const strata_block_t *at, size_t requested,
-                                      const strata_stack_t *stack);
+strata_record_t *strata_naive_hit_at(strata_layer_t *base, const strata_block_t *at, size_t requested, const strata_stack_t *stack);
 
 /* The fields of both types, except name, doc and scope. */
 #define STRATA_NAIVE_TYPE                                                                                                          \
@@ -73,8 +72,8 @@ strata_record_t *strata_naive_take_at(strata_layer_t *base, const strata_block_t
     .release = strata_chunks_release, .notify = strata_naive_notify, .trim = strata_chunks_trim, .walk = strata_chunks_walk,       \
     .find = strata_chunks_find, .chunk_of = strata_chunks_chunk_of, .idle_bytes = strata_naive_idle_bytes,                         \
     .validate = strata_naive_validate, .check = strata_naive_check,                                                                \
-    .notices = 1u << STRATA_NOTICE_STREAM_GONE | 1u << STRATA_NOTICE_STEP | 1u << STRATA_NOTICE_FIGURES,                           \
-    .take_at = strata_naive_take_at
+    .notices = 1u << STRATA_NOTICE_STREAM_DESTROYED | 1u << STRATA_NOTICE_STEP | 1u << STRATA_NOTICE_FIGURES,                      \
+    .hit_at = strata_naive_hit_at
 
 /* ---- sizes; these functions open the locks ---- */
 

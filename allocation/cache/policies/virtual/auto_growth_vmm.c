@@ -60,38 +60,38 @@ static void free_block(strata_layer_t *base, strata_record_t *block, strata_call
 
 /* ---- giving back ---- */
 
-enum { LEAVING = 256 };
+enum { BATCH_HANDLES = 256 };
 
-typedef struct leaving {
+typedef struct batch {
     uint64_t bytes, most; /* bytes taken, and the max to take */
     uint32_t count;
-    uint32_t parts[LEAVING], slots[LEAVING], shadows[LEAVING];
-    strata_record_t *below[LEAVING];
-} leaving_t;
+    uint32_t parts[BATCH_HANDLES], slots[BATCH_HANDLES], shadows[BATCH_HANDLES];
+    strata_record_t *below[BATCH_HANDLES];
+} batch_t;
 
-static bool note_leaving(auto_growth_vmm_t *self, uint32_t part, uint32_t slot, void *context) {
-    leaving_t *leaving = context;
+static bool add_to_batch(auto_growth_vmm_t *self, uint32_t part, uint32_t slot, void *context) {
+    batch_t *batch = context;
     const vmm_part_t *p = strata_growth_vmm_part(self, part);
-    if (p->views > 0 || !strata_vmm_may_leave(self->vmm, p->run.chunk.below)) return true;
-    leaving->parts[leaving->count] = part;
-    leaving->slots[leaving->count++] = slot;
-    return leaving->count < LEAVING;
+    if (p->views > 0 || !strata_vmm_may_free(self->vmm, p->run.chunk.below)) return true;
+    batch->parts[batch->count] = part;
+    batch->slots[batch->count++] = slot;
+    return batch->count < BATCH_HANDLES;
 }
 
-static void take_leaving(auto_growth_vmm_t *self, leaving_t *leaving) {
+static void detach_batch(auto_growth_vmm_t *self, batch_t *batch) {
     uint32_t taken = 0;
-    strata_growth_vmm_each_idle(self, note_leaving, leaving);
-    for (uint32_t i = 0; i < leaving->count && leaving->bytes < leaving->most; i++) {
-        const strata_run_part_t *part = strata_run_part_at(&self->runs, leaving->parts[i]);
+    strata_growth_vmm_each_idle(self, add_to_batch, batch);
+    for (uint32_t i = 0; i < batch->count && batch->bytes < batch->most; i++) {
+        const strata_run_part_t *part = strata_run_part_at(&self->runs, batch->parts[i]);
         uint32_t shadow = strata_growth_vmm_block(self, part->at, part->size);
-        strata_record_t *below = shadow ? strata_growth_vmm_take(self, leaving->parts[i], leaving->slots[i]) : NULL;
+        strata_record_t *below = shadow ? strata_growth_vmm_remove_part(self, batch->parts[i], batch->slots[i]) : NULL;
         if (shadow && !below) strata_growth_vmm_unblock(self, shadow);
         if (!below) break;
-        leaving->bytes += below->size;
-        leaving->shadows[taken] = shadow;
-        leaving->below[taken++] = below;
+        batch->bytes += below->size;
+        batch->shadows[taken] = shadow;
+        batch->below[taken++] = below;
     }
-    leaving->count = taken;
+    batch->count = taken;
 }
 
 /* Gives back idle handles until at least `bytes` bytes are given back or none is left. Returns the bytes. */
@@ -103,21 +103,21 @@ static uint64_t give_back(auto_growth_vmm_t *self, uint64_t bytes, strata_call_t
     /* Most stacks have nothing idle when all stacks are asked. Then not even the list is cleared. */
     while (strata_auto_growth_idle_bytes(&self->growth.base) > 0) {
         (void)strata_growth_vmm_ensure_event(self, call);
-        leaving_t leaving;
-        leaving.bytes = leaving.count = 0;
-        leaving.most = bytes - given;
-        take_leaving(self, &leaving);
-        if (leaving.count == 0) break;
+        batch_t batch;
+        batch.bytes = batch.count = 0;
+        batch.most = bytes - given;
+        detach_batch(self, &batch);
+        if (batch.count == 0) break;
         /* The parts go back after a wait for the stream's work. If that is not possible, each unmapping waits for
          * the device. */
         strata_handle_t event = strata_growth_vmm_mark_stream(self);
-        strata_opened_t opened = strata_call_unlock(call);
+        strata_unlocked_t opened = strata_call_unlock(call);
         bool done = event && strata_device_event_synchronise(self->growth.base.domain->device, event) == STRATA_OK;
-        strata_vmm_give_back(self->vmm, leaving.below, leaving.count, done);
+        strata_vmm_free_chunks(self->vmm, batch.below, batch.count, done);
         strata_call_lock(call, opened);
-        for (uint32_t i = 0; i < leaving.count; i++) strata_growth_vmm_unblock(self, leaving.shadows[i]);
-        if (event) strata_events_give(&self->growth.base.domain->events, event);
-        given += leaving.bytes;
+        for (uint32_t i = 0; i < batch.count; i++) strata_growth_vmm_unblock(self, batch.shadows[i]);
+        if (event) strata_events_release(&self->growth.base.domain->events, event);
+        given += batch.bytes;
         if (given >= bytes) break;
     }
     strata_growth_vmm_end_ranges(self, call);
@@ -270,5 +270,5 @@ const strata_layer_type_t strata_auto_growth_vmm_type = {
     .idle_bytes = strata_auto_growth_idle_bytes,
     .validate = validate,
     .check = check,
-    .take_at = strata_auto_growth_serve_at,
+    .hit_at = strata_auto_growth_serve_at,
 };

@@ -94,7 +94,7 @@ static strata_status_t create(auto_growth_vmm_t *self, const vmm_room_t *room, u
         uint32_t slot;
         status = strata_runs_map(&self->runs, at, size, request, &slot);
         if (status != STRATA_OK) {
-            uint32_t shadow = at && strata_vmm_keeps(self->vmm, at) ? strata_growth_vmm_block(self, at, size) : 0;
+            uint32_t shadow = at && strata_vmm_still_maps(self->vmm, at) ? strata_growth_vmm_block(self, at, size) : 0;
             if (shadow) strata_growth_vmm_unblock(self, shadow);
             break;
         }
@@ -133,7 +133,7 @@ static uint64_t spare(const auto_growth_vmm_t *self, const vmm_room_t *room) {
 static bool is_doubtful(auto_growth_vmm_t *self, uint64_t missing, strata_call_t *call) {
     uint64_t available, total;
     if (missing < ASKS_FIRST * handle_at_most(self)) return false;
-    strata_opened_t opened = strata_call_unlock(call);
+    strata_unlocked_t opened = strata_call_unlock(call);
     strata_status_t status = strata_device_mem_info(self->growth.base.domain->device, &available, &total);
     strata_call_lock(call, opened);
     return status == STRATA_OK && available < missing;
@@ -155,7 +155,7 @@ static strata_status_t fill(auto_growth_vmm_t *self, const growth_t *growth, con
     return status;
 }
 
-static strata_status_t look(auto_growth_vmm_t *self, growth_t *growth, strata_call_t *call) {
+static strata_status_t find_room(auto_growth_vmm_t *self, growth_t *growth, strata_call_t *call) {
     strata_status_t status = strata_growth_vmm_find_room(self, growth->rounded, growth->pool, call, &growth->room);
     uint64_t have = growth->room.have;
     growth->missing = status == STRATA_OK && have < growth->rounded ? in_handles(self, growth->rounded - have) : 0;
@@ -169,19 +169,19 @@ static strata_status_t join_idle(auto_growth_vmm_t *self, growth_t *growth, cons
     uint64_t lacking, done = 0;
     strata_status_t status = strata_growth_vmm_view(self, growth->rounded, request, served, &lacking);
     if (status != STRATA_OK || *served) return status;
-    status = look(self, growth, request->call);
+    status = find_room(self, growth, request->call);
     lacking = in_handles(self, lacking);
     if (status != STRATA_OK || lacking == 0 || lacking >= growth->missing) return status;
     status = create(self, &growth->room, lacking, growth->most, request, &done);
     if (status == STRATA_OK) status = strata_growth_vmm_view(self, growth->rounded, request, served, &lacking);
-    return status == STRATA_OK && !*served ? look(self, growth, request->call) : status;
+    return status == STRATA_OK && !*served ? find_room(self, growth, request->call) : status;
 }
 
-static strata_status_t bring_together(auto_growth_vmm_t *self, uint64_t rounded, const strata_request_t *request, uint64_t *place,
+static strata_status_t find_or_create(auto_growth_vmm_t *self, uint64_t rounded, const strata_request_t *request, uint64_t *place,
                                       strata_record_t **served) {
     growth_t growth = {
         .rounded = rounded, .pool = strata_auto_growth_pool_for(&self->growth, rounded), .most = handle_at_most(self)};
-    strata_status_t status = look(self, &growth, request->call);
+    strata_status_t status = find_room(self, &growth, request->call);
     if (status == STRATA_OK && growth.pool == STRATA_VMM_LARGE && growth.missing > allowance(self)) {
         if (note_asked(self, rounded)) growth.most = in_handles(self, strata_max(self->peak_used / PARTS_UNSEEN, UNSEEN_MIN));
         status = join_idle(self, &growth, request, served);
@@ -220,7 +220,7 @@ strata_status_t strata_growth_vmm_grow(strata_layer_t *base, strata_lookup_t *lo
      * rest. */
     if (strata_bins_find_any(strata_growth_vmm_bins(self, pool), slab(self), rounded) != 0) {
         uint64_t slots = strata_slab_slots_for(slab(self), 1);
-        strata_opened_t opened = strata_call_unlock(request->call);
+        strata_unlocked_t opened = strata_call_unlock(request->call);
         strata_status_t reserved = strata_slab_reserve(slab(self), slots);
         strata_call_lock(request->call, opened);
         return reserved;
@@ -229,12 +229,12 @@ strata_status_t strata_growth_vmm_grow(strata_layer_t *base, strata_lookup_t *lo
     if (rounded != self->row_size || self->growth.used_bytes < before) self->row_count = 0;
     self->row_size = rounded;
     self->peak_used = strata_max(before, self->growth.used_bytes + rounded);
-    strata_status_t status = bring_together(self, rounded, request, &place, served);
+    strata_status_t status = find_or_create(self, rounded, request, &place, served);
     if (status == STRATA_E_NO_MEMORY) status = serve_any_other_way(self, pool, lookup, served);
     if (status != STRATA_OK) self->peak_used = before;
     else self->row_count++;
     const strata_extent_t extent = {.ptr = place, .size = rounded};
     if (status == STRATA_OK && !*served && place)
-        *served = strata_auto_growth_take_at(&self->growth, &extent, rounded, lookup->size);
+        *served = strata_auto_growth_serve_extent(&self->growth, &extent, rounded, lookup->size);
     return status;
 }

@@ -63,7 +63,7 @@ static strata_status_t add_range(auto_growth_vmm_t *self, uint64_t size, vmm_kin
         return strata_fail(STRATA_E_NO_MEMORY, 0, "no device has %llu bytes of address space", (unsigned long long)least);
     least += self->granularity;
     range.size = strata_max(range.size, 4 * least);
-    strata_opened_t opened = strata_call_unlock(call);
+    strata_unlocked_t opened = strata_call_unlock(call);
     strata_status_t status = strata_vmm_reserve(self->vmm, range.size, &range.base);
     if (status != STRATA_OK) status = strata_vmm_reserve(self->vmm, range.size = least, &range.base);
     strata_call_lock(call, opened);
@@ -101,7 +101,7 @@ void strata_growth_vmm_end_ranges(auto_growth_vmm_t *self, strata_call_t *call) 
         else self->ranges[left++] = self->ranges[i];
     self->range_count = left;
     if (count == 0) return;
-    strata_opened_t opened = strata_call_unlock(call);
+    strata_unlocked_t opened = strata_call_unlock(call);
     for (uint32_t i = 0; i < count; i++) strata_vmm_unreserve(self->vmm, empty[i].base, empty[i].size);
     strata_call_lock(call, opened);
 }

@@ -10,7 +10,7 @@ strata_status_t strata_growth_vmm_init_shadows(auto_growth_vmm_t *self) {
 }
 
 uint32_t strata_growth_vmm_block(auto_growth_vmm_t *self, uint64_t at, uint64_t size) {
-    uint32_t number = strata_nodes_take(&self->shadow_nodes);
+    uint32_t number = strata_nodes_acquire(&self->shadow_nodes);
     if (number == 0) return 0;
     *strata_growth_vmm_shadow(self, number) = (vmm_shadow_t){.at = at, .size = size};
     strata_order_add(&self->shadows, number, &(strata_order_key_t){at, number, 0});
@@ -19,12 +19,12 @@ uint32_t strata_growth_vmm_block(auto_growth_vmm_t *self, uint64_t at, uint64_t 
 
 void strata_growth_vmm_unblock(auto_growth_vmm_t *self, uint32_t number) {
     vmm_shadow_t *shadow = strata_growth_vmm_shadow(self, number);
-    shadow->is_kept = strata_vmm_keeps(self->vmm, shadow->at);
+    shadow->is_kept = strata_vmm_still_maps(self->vmm, shadow->at);
     if (shadow->is_kept) self->unmappable_shadows++;
     if (shadow->is_kept) return;
     strata_order_remove(&self->shadows, number);
     self->ranges_changed = true;
-    strata_nodes_give(&self->shadow_nodes, number);
+    strata_nodes_release(&self->shadow_nodes, number);
 }
 
 /* Unblocks the addresses that vmm no longer keeps mapped. Each release of vmm retries the unmappings that the
@@ -51,7 +51,7 @@ void strata_growth_vmm_cover_shadows(auto_growth_vmm_t *self, strata_handle_t ev
 /* ---- events ---- */
 
 bool strata_growth_vmm_ensure_event(auto_growth_vmm_t *self, strata_call_t *call) {
-    strata_opened_t opened = strata_call_unlock(call);
+    strata_unlocked_t opened = strata_call_unlock(call);
     bool there = strata_events_ensure(&self->growth.base.domain->events, 1) == STRATA_OK;
     strata_call_lock(call, opened);
     return there;
@@ -62,9 +62,9 @@ strata_handle_t strata_growth_vmm_mark_stream(auto_growth_vmm_t *self) {
     strata_layer_t *base = &self->growth.base;
     strata_stream_t stream;
     if (!strata_layer_owner(base, &stream) || strata_domain_refuse_captured(base->domain, stream) != STRATA_OK) return NULL;
-    strata_handle_t event = strata_events_take(&base->domain->events);
+    strata_handle_t event = strata_events_acquire(&base->domain->events);
     if (!event || strata_domain_record_event(base->domain, event, stream) == STRATA_OK) return event;
-    strata_events_give(&base->domain->events, event);
+    strata_events_release(&base->domain->events, event);
     return NULL;
 }
 
@@ -110,7 +110,7 @@ static bool wait_for_work(auto_growth_vmm_t *self, strata_handle_t event) {
 static uint32_t take_awaited(auto_growth_vmm_t *self, strata_call_t *call) {
     uint32_t last = self->last_shadow, chain = take_first(self, UINT32_MAX);
     strata_handle_t event = strata_growth_vmm_shadow(self, last)->event;
-    strata_opened_t opened = strata_call_unlock(call);
+    strata_unlocked_t opened = strata_call_unlock(call);
     bool done = wait_for_work(self, event);
     strata_call_lock(call, opened);
     if (done) return chain;
@@ -128,14 +128,14 @@ void strata_growth_vmm_drop_shadows(auto_growth_vmm_t *self, bool wait, strata_c
     if (!wait && passed == 0) return;
     uint32_t chain = wait ? take_awaited(self, call) : take_first(self, passed);
     /* The shadows are in no list while the locks are open, and their addresses stay blocked, also if the device refuses. */
-    strata_opened_t opened = strata_call_unlock(call);
+    strata_unlocked_t opened = strata_call_unlock(call);
     for (uint32_t number = chain; number; number = strata_growth_vmm_shadow(self, number)->next)
         end_mapping(self, strata_growth_vmm_shadow(self, number));
     strata_call_lock(call, opened);
     for (uint32_t number = chain, next; number; number = next) {
         vmm_shadow_t *shadow = strata_growth_vmm_shadow(self, number);
         next = shadow->next;
-        if (shadow->event) strata_events_give(&self->growth.base.domain->events, shadow->event);
+        if (shadow->event) strata_events_release(&self->growth.base.domain->events, shadow->event);
         shadow->event = NULL;
         shadow->alias = 0;
         strata_growth_vmm_unblock(self, number);
@@ -148,7 +148,7 @@ void strata_growth_vmm_end_shadows(auto_growth_vmm_t *self) {
     for (uint32_t number = self->shadows.first[0]; number; number = strata_order_next(&self->shadows, number)) {
         const vmm_shadow_t *shadow = strata_growth_vmm_shadow(self, number);
         if (shadow->event) (void)strata_device_event_synchronise(self->growth.base.domain->device, shadow->event);
-        if (shadow->event) strata_events_give(&self->growth.base.domain->events, shadow->event);
+        if (shadow->event) strata_events_release(&self->growth.base.domain->events, shadow->event);
         end_mapping(self, shadow);
     }
     strata_nodes_destroy(&self->shadow_nodes);

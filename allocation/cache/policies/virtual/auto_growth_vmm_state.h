@@ -186,7 +186,7 @@ typedef bool (*vmm_idle_fn)(auto_growth_vmm_t *self, uint32_t part, uint32_t slo
 void strata_growth_vmm_each_idle(auto_growth_vmm_t *self, vmm_idle_fn idle, void *context);
 /* Removes an idle part, which is in the free block `slot` or near it. Returns the memory below it, or NULL,
  * with nothing changed, if no slot is left. */
-strata_record_t *strata_growth_vmm_take(auto_growth_vmm_t *self, uint32_t part, uint32_t slot);
+strata_record_t *strata_growth_vmm_remove_part(auto_growth_vmm_t *self, uint32_t part, uint32_t slot);
 /* Records all free memory of the large pool, in the parts and as candidates. */
 void strata_growth_vmm_survey(auto_growth_vmm_t *self);
 /* Chooses few candidates with a total of `size` bytes, and sorts them in mapping order. Returns the bytes that

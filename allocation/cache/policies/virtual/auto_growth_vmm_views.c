@@ -70,7 +70,7 @@ static void end_views(auto_growth_vmm_t *self, uint64_t keep, strata_call_t *cal
         }
         unlist(self, view);
         strata_order_remove(&self->views_by_address, view);
-        strata_nodes_give(&self->view_nodes, view);
+        strata_nodes_release(&self->view_nodes, view);
         self->views--;
         ended++;
     }
@@ -106,7 +106,7 @@ static bool take_pieces(auto_growth_vmm_t *self, const vmm_view_t *view, uint64_
         if (low >= high) continue;
         const strata_extent_t place = {
             .ptr = part->run.at + low, .size = high - low, .slot = low < part->head ? part->head_block : part->tail_block};
-        s->own = strata_chunks_take_at(&self->growth.chunks, &place);
+        s->own = strata_chunks_carve_at(&self->growth.chunks, &place);
         if (s->own == 0) {
             give_pieces(self, view);
             return false;
@@ -132,7 +132,7 @@ static strata_record_t *serve(auto_growth_vmm_t *self, uint32_t view, uint64_t b
     uint32_t slot = strata_block_list_begin(slab(self), STRATA_VMM_VIEW_NUMBER, v->at + begin, rounded);
     if (slot == 0) return NULL;
     if (!take_pieces(self, v, begin, rounded)) {
-        strata_slab_give(slab(self), slot);
+        strata_slab_release(slab(self), slot);
         return NULL;
     }
     strata_record_t *block = strata_slab_record(slab(self), slot);
@@ -154,7 +154,7 @@ void strata_growth_vmm_free_viewed(auto_growth_vmm_t *self, strata_record_t *blo
     uint32_t view = view_of(self, block->ptr);
     view_at(self, view)->slot = 0;
     give_pieces(self, view_at(self, view));
-    strata_slab_give(slab(self), strata_slab_slot(slab(self), block));
+    strata_slab_release(slab(self), strata_slab_slot(slab(self), block));
 }
 
 const strata_record_t *strata_growth_vmm_viewed_at(auto_growth_vmm_t *self, uint64_t address) {
@@ -204,7 +204,7 @@ static uint32_t find_view(const auto_growth_vmm_t *self, uint64_t size, uint64_t
 /* Makes a view at an address, with nothing mapped yet. Returns 0 if no node is left. *whole is true if there
  * were nodes for the handles of all chosen pieces. */
 static uint32_t new_view(auto_growth_vmm_t *self, uint64_t at, bool *whole) {
-    uint32_t view = strata_nodes_take(&self->view_nodes), i = 0;
+    uint32_t view = strata_nodes_acquire(&self->view_nodes), i = 0;
     if (view == 0) return 0;
     vmm_view_t *v = view_at(self, view);
     *v = (vmm_view_t){.at = at};
@@ -231,9 +231,9 @@ static void undo_view(auto_growth_vmm_t *self, uint32_t view, strata_call_t *cal
     give_pieces(self, view_at(self, view));
     unlist(self, view);
     strata_order_remove(&self->views_by_address, view);
-    strata_nodes_give(&self->view_nodes, view);
+    strata_nodes_release(&self->view_nodes, view);
     self->views--;
-    strata_opened_t opened = strata_call_unlock(call);
+    strata_unlocked_t opened = strata_call_unlock(call);
     for (uint32_t shadow = first; shadow; shadow = shadow_at(self, shadow)->next)
         if (shadow_at(self, shadow)->alias) (void)strata_vmm_end_alias(self->vmm, shadow_at(self, shadow)->alias);
     strata_call_lock(call, opened);
@@ -265,7 +265,7 @@ static strata_status_t build(auto_growth_vmm_t *self, uint64_t rounded, const st
     *served = whole ? serve(self, view, begin, rounded, request->size) : NULL;
     if (*served) {
         /* Other threads cannot use its pieces, because the view has taken them. */
-        strata_opened_t opened = strata_call_unlock(request->call);
+        strata_unlocked_t opened = strata_call_unlock(request->call);
         for (uint32_t shadow = view_at(self, view)->first; shadow && status == STRATA_OK; shadow = shadow_at(self, shadow)->next) {
             vmm_shadow_t *s = shadow_at(self, shadow);
             status = strata_vmm_alias(self->vmm, strata_run_part_at(&self->runs, s->part)->chunk.below, s->at, &s->alias);
@@ -273,7 +273,7 @@ static strata_status_t build(auto_growth_vmm_t *self, uint64_t rounded, const st
         }
         strata_call_lock(request->call, opened);
         if (status == STRATA_OK) return status;
-        strata_slab_give(slab(self), strata_slab_slot(slab(self), *served));
+        strata_slab_release(slab(self), strata_slab_slot(slab(self), *served));
         *served = NULL;
     }
     strata_error_t reason = *strata_last_error();

@@ -18,7 +18,7 @@
 #include "platform/arithmetic.h"
 
 /* The range is ADDRESSES times as large as the device's memory. */
-enum { ALIGNMENT = 256, PARTS = 1 << 20, LEAVING = 1024, ADDRESSES = 4 };
+enum { ALIGNMENT = 256, PARTS = 1 << 20, BATCH_HANDLES = 1024, ADDRESSES = 4 };
 
 typedef struct best_fit_vmm_options {
     uint64_t handle;
@@ -61,13 +61,13 @@ static strata_record_t *block_at(const best_fit_vmm_t *self, uint32_t slot) { re
 
 static inline void remove_free(void *owner, uint32_t slot) {
     best_fit_vmm_t *self = owner;
-    strata_tree_take(&self->idle, slab_of(self), slot);
+    strata_tree_quick_remove(&self->idle, slab_of(self), slot);
 }
 
 static const strata_coalesce_t coalesce = {.remove = remove_free};
 
 /* Frees a block that is in no tree and counts as used. */
-static void put_back(best_fit_vmm_t *self, uint32_t slot) {
+static void insert_coalesced(best_fit_vmm_t *self, uint32_t slot) {
     strata_record_t *block = block_at(self, slot);
     uint64_t size = block->size;
     uint32_t free = strata_block_list_coalesce(slab_of(self), slot, self, &coalesce);
@@ -79,16 +79,16 @@ static void put_back(best_fit_vmm_t *self, uint32_t slot) {
     }
     self->used_bytes -= size;
     block_at(self, free)->state = STRATA_RECORD_FREE;
-    strata_tree_add(&self->idle, slab_of(self), free);
+    strata_tree_quick_insert(&self->idle, slab_of(self), free);
 }
 
 static strata_record_t *hand_out(best_fit_vmm_t *self, uint32_t slot, uint64_t rounded, size_t size) {
     strata_record_t *block = block_at(self, slot);
-    strata_tree_take(&self->idle, slab_of(self), slot);
+    strata_tree_quick_remove(&self->idle, slab_of(self), slot);
     uint32_t rest = block->size > rounded ? strata_block_list_split(slab_of(self), slot, rounded) : 0;
-    if (rest) strata_tree_add(&self->idle, slab_of(self), rest);
+    if (rest) strata_tree_quick_insert(&self->idle, slab_of(self), rest);
     if (block->size - size > UINT32_MAX) {
-        strata_tree_add(&self->idle, slab_of(self), slot);
+        strata_tree_quick_insert(&self->idle, slab_of(self), slot);
         return NULL;
     }
     strata_block_hand_out(block, size);
@@ -97,7 +97,7 @@ static strata_record_t *hand_out(best_fit_vmm_t *self, uint32_t slot, uint64_t r
 }
 
 static strata_record_t *serve(best_fit_vmm_t *self, uint64_t rounded, size_t size) {
-    uint32_t slot = strata_tree_fit(&self->idle, slab_of(self), rounded);
+    uint32_t slot = strata_tree_quick_find(&self->idle, slab_of(self), rounded);
     return slot ? hand_out(self, slot, rounded, size) : NULL;
 }
 
@@ -128,15 +128,15 @@ static uint64_t gap_for(best_fit_vmm_t *self, uint64_t bytes) {
 /* ---- handles ---- */
 
 /* Inserts the block of a handle that was just mapped. */
-static void put_fresh(best_fit_vmm_t *self, uint32_t slot) {
+static void insert_fresh(best_fit_vmm_t *self, uint32_t slot) {
     self->used_bytes += block_at(self, slot)->size;
-    put_back(self, slot);
+    insert_coalesced(self, slot);
 }
 
 /* Adds a handle at the address where it is mapped. Returns false if no slot is left. */
-static bool put_part(best_fit_vmm_t *self, strata_record_t *below) {
-    uint32_t slot = strata_runs_publish(&self->runs, below);
-    if (slot) put_fresh(self, slot);
+static bool insert_handle(best_fit_vmm_t *self, strata_record_t *below) {
+    uint32_t slot = strata_runs_add(&self->runs, below);
+    if (slot) insert_fresh(self, slot);
     return slot != 0;
 }
 
@@ -156,26 +156,26 @@ static work_state_t work_state_of(best_fit_vmm_t *self) {
 
 /* Puts a handle back into the cache. If it were freed, the source would keep it mapped, and its addresses must
  * not look like a gap. */
-static void put_again(best_fit_vmm_t *self, strata_record_t *below, strata_call_t *call) {
-    if (put_part(self, below)) return;
-    strata_opened_t opened = strata_call_unlock(call);
+static void reinsert_handle(best_fit_vmm_t *self, strata_record_t *below, strata_call_t *call) {
+    if (insert_handle(self, below)) return;
+    strata_unlocked_t opened = strata_call_unlock(call);
     strata_chunk_free(below);
     strata_call_lock(call, opened);
 }
 
 /* Frees a handle. `unused` is true if no work can use it. */
 static void free_below(best_fit_vmm_t *self, strata_record_t *below, bool unused, strata_call_t *call) {
-    strata_opened_t opened = strata_call_unlock(call);
+    strata_unlocked_t opened = strata_call_unlock(call);
     work_state_t work_state = unused ? WORK_DONE : work_state_of(self);
-    if (work_state != WORK_CAPTURED) strata_vmm_give_back(self->vmm, &below, 1, work_state == WORK_DONE);
+    if (work_state != WORK_CAPTURED) strata_vmm_free_chunks(self->vmm, &below, 1, work_state == WORK_DONE);
     strata_call_lock(call, opened);
-    if (work_state == WORK_CAPTURED) put_again(self, below, call);
+    if (work_state == WORK_CAPTURED) reinsert_handle(self, below, call);
 }
 
 static strata_status_t map_one(best_fit_vmm_t *self, uint64_t at, const strata_request_t *request) {
     uint32_t slot;
     strata_status_t status = strata_runs_map(&self->runs, at, self->handle, request, &slot);
-    if (status == STRATA_OK) put_fresh(self, slot);
+    if (status == STRATA_OK) insert_fresh(self, slot);
     return status;
 }
 
@@ -190,7 +190,7 @@ static strata_status_t map_some(best_fit_vmm_t *self, uint64_t at, uint64_t byte
     strata_error_t reason = *strata_last_error();
     for (uint64_t mapped = at; mapped + self->handle < next; mapped += self->handle) {
         uint32_t part = strata_runs_find_part(&self->runs, mapped);
-        strata_record_t *below = part ? strata_runs_take(&self->runs, part, 0, 0) : NULL;
+        strata_record_t *below = part ? strata_runs_remove(&self->runs, part, 0, 0) : NULL;
         if (below) free_below(self, below, frees == self->frees && strata_runs_is_untouched(below), request->call);
     }
     return strata_fail_again(&reason);
@@ -202,15 +202,15 @@ static strata_status_t map_some(best_fit_vmm_t *self, uint64_t at, uint64_t byte
 static bool is_done(best_fit_vmm_t *self, strata_call_t *call) {
     strata_domain_t *domain = self->base.domain;
     strata_stream_t stream;
-    strata_opened_t opened = strata_call_unlock(call);
+    strata_unlocked_t opened = strata_call_unlock(call);
     bool there = strata_events_ensure(&domain->events, 1) == STRATA_OK;
     strata_call_lock(call, opened);
     if (!there || !strata_layer_owner(&self->base, &stream) || strata_domain_refuse_captured(domain, stream) != STRATA_OK)
         return false;
-    strata_handle_t event = strata_events_take(&domain->events);
+    strata_handle_t event = strata_events_acquire(&domain->events);
     bool done = event && strata_domain_record_event(domain, event, stream) == STRATA_OK &&
                 strata_device_event_query(domain->device, event) == STRATA_OK;
-    if (event) strata_events_give(&domain->events, event);
+    if (event) strata_events_release(&domain->events, event);
     return done;
 }
 
@@ -227,17 +227,17 @@ static uint32_t next_idle(best_fit_vmm_t *self, uint64_t from, uint64_t below) {
 
 /* Moves a handle to the tail. Returns false if it stays. */
 static bool move_one(best_fit_vmm_t *self, uint32_t part, strata_call_t *call) {
-    strata_record_t *below = strata_runs_take(&self->runs, part, 0, 0);
+    strata_record_t *below = strata_runs_remove(&self->runs, part, 0, 0);
     if (!below) return false;
     uint64_t from = below->ptr, to = tail_of(self);
     self->unmapping++;
-    strata_opened_t opened = strata_call_unlock(call);
+    strata_unlocked_t opened = strata_call_unlock(call);
     bool moved = strata_vmm_move(self->vmm, below, to) == STRATA_OK;
-    if (moved && !strata_vmm_unmap(self->vmm, from, self->handle)) strata_vmm_leave(self->vmm, from, self->handle);
+    if (moved && !strata_vmm_unmap(self->vmm, from, self->handle)) strata_vmm_defer_unmap(self->vmm, from, self->handle);
     strata_call_lock(call, opened);
     strata_runs_end_unmapping(&self->runs, &self->unmapping);
     self->remapped += moved;
-    if (!put_part(self, below)) free_below(self, below, true, call);
+    if (!insert_handle(self, below)) free_below(self, below, true, call);
     return moved;
 }
 
@@ -262,7 +262,7 @@ static bool remap(best_fit_vmm_t *self, uint64_t size, strata_call_t *call) {
 static strata_status_t ensure_range(best_fit_vmm_t *self, strata_call_t *call) {
     uint64_t base = 0;
     if (self->begin) return STRATA_OK;
-    strata_opened_t opened = strata_call_unlock(call);
+    strata_unlocked_t opened = strata_call_unlock(call);
     strata_status_t status = strata_vmm_reserve(self->vmm, self->addresses, &base);
     strata_call_lock(call, opened);
     if (status == STRATA_OK) self->begin = base;
@@ -306,29 +306,29 @@ static strata_status_t allocate(strata_layer_t *base, const strata_request_t *re
 static void free_block(strata_layer_t *base, strata_record_t *block, strata_call_t *call) {
     (void)call;
     ((best_fit_vmm_t *)base)->frees++;
-    put_back((best_fit_vmm_t *)base, strata_slab_slot(&base->stack->slab, block));
+    insert_coalesced((best_fit_vmm_t *)base, strata_slab_slot(&base->stack->slab, block));
 }
 
 /* ---- giving back ---- */
 
 /* Waits for the stream, and unmaps idle handles of at least `most` bytes, or all of them. Returns the bytes. */
 static uint64_t unmap_idle(best_fit_vmm_t *self, uint64_t most, strata_call_t *call) {
-    strata_record_t *below[LEAVING];
+    strata_record_t *below[BATCH_HANDLES];
     uint32_t count = 0;
     uint64_t bytes = 0, at = self->begin;
-    for (uint32_t part; count < LEAVING && bytes < most && (part = next_idle(self, at, UINT64_MAX)) != 0;) {
+    for (uint32_t part; count < BATCH_HANDLES && bytes < most && (part = next_idle(self, at, UINT64_MAX)) != 0;) {
         at = strata_run_part_at(&self->runs, part)->at + self->handle;
-        if ((below[count] = strata_runs_take(&self->runs, part, 0, 0)) == NULL) break;
+        if ((below[count] = strata_runs_remove(&self->runs, part, 0, 0)) == NULL) break;
         bytes += self->handle;
         count++;
     }
     if (count == 0) return 0;
     self->unmapping++;
-    strata_opened_t opened = strata_call_unlock(call);
+    strata_unlocked_t opened = strata_call_unlock(call);
     work_state_t work_state = work_state_of(self);
-    if (work_state != WORK_CAPTURED) strata_vmm_give_back(self->vmm, below, count, work_state == WORK_DONE);
+    if (work_state != WORK_CAPTURED) strata_vmm_free_chunks(self->vmm, below, count, work_state == WORK_DONE);
     strata_call_lock(call, opened);
-    for (uint32_t i = 0; i < count && work_state == WORK_CAPTURED; i++) put_again(self, below[i], call);
+    for (uint32_t i = 0; i < count && work_state == WORK_CAPTURED; i++) reinsert_handle(self, below[i], call);
     strata_runs_end_unmapping(&self->runs, &self->unmapping);
     return work_state == WORK_CAPTURED ? 0 : bytes;
 }
@@ -352,11 +352,11 @@ static uint64_t trim(strata_layer_t *base, uint64_t keep, strata_call_t *call) {
 /* ---- at a given address ---- */
 
 static void index_remove(strata_layer_t *base, uint32_t slot) {
-    strata_tree_take(&((best_fit_vmm_t *)base)->idle, &base->stack->slab, slot);
+    strata_tree_quick_remove(&((best_fit_vmm_t *)base)->idle, &base->stack->slab, slot);
 }
 
 static void index_insert(strata_layer_t *base, uint32_t slot) {
-    strata_tree_add(&((best_fit_vmm_t *)base)->idle, &base->stack->slab, slot);
+    strata_tree_quick_insert(&((best_fit_vmm_t *)base)->idle, &base->stack->slab, slot);
 }
 
 static bool on_split(strata_layer_t *base, const strata_record_t *block, strata_record_t *rest) {

@@ -30,10 +30,10 @@ static const strata_option_row_t options[] = {
     {0},
 };
 
-static const strata_option_want_t wants[] = {{"max_non_split_rounding", "max_split_size", "!unlimited"},
-                                             {"pools_on_oom", "reclaim", "own"},
-                                             {"search_after_events", "reclaim", "own"},
-                                             {0}};
+static const strata_option_dependency_t dependencies[] = {{"max_non_split_rounding", "max_split_size", "!unlimited"},
+                                                          {"pools_on_oom", "reclaim", "own"},
+                                                          {"search_after_events", "reclaim", "own"},
+                                                          {0}};
 
 static strata_status_t check(const void *filled, strata_place_kind_t place, const char **option) {
     const caching_options_t *o = filled;
@@ -42,7 +42,7 @@ static strata_status_t check(const void *filled, strata_place_kind_t place, cons
         return strata_fail(STRATA_E_STRATEGY, 0, "caching_vmm serves only gpu places; write caching here");
     *option = "roundup_power2_divisions";
     strata_status_t status = strata_caching_read_divisions(o->roundup_power2_divisions, divisions);
-    return status == STRATA_OK ? strata_option_check_wants(options, wants, filled, option) : status;
+    return status == STRATA_OK ? strata_option_check_dependencies(options, dependencies, filled, option) : status;
 }
 
 /* ---- giving back ---- */
@@ -120,7 +120,7 @@ const strata_layer_type_t strata_caching_vmm_type = {
     .record_stream = strata_caching_record_stream,
     .erase_stream = strata_caching_erase_stream,
     .is_borrowed = strata_caching_is_borrowed,
-    .notices = 1u << STRATA_NOTICE_STREAM_GONE | 1u << STRATA_NOTICE_CAPTURE_BEGIN | 1u << STRATA_NOTICE_CAPTURE_END |
+    .notices = 1u << STRATA_NOTICE_STREAM_DESTROYED | 1u << STRATA_NOTICE_CAPTURE_BEGIN | 1u << STRATA_NOTICE_CAPTURE_END |
                1u << STRATA_NOTICE_FIGURES,
     .notify = strata_caching_notify,
     .trim = trim,
@@ -131,6 +131,6 @@ const strata_layer_type_t strata_caching_vmm_type = {
     .waits = strata_caching_waits,
     .validate = strata_caching_validate,
     .check = check,
-    .reach = strata_caching_reach,
-    .take_at = strata_caching_take_back,
+    .unavailable = strata_caching_unavailable,
+    .hit_at = strata_caching_hit_at,
 };

@@ -14,7 +14,7 @@
 #include "allocation/report/outcome.h"
 #include "platform/arithmetic.h"
 
-enum { LEAVING = 1024 }; /* handles that are unmapped at a time */
+enum { BATCH_HANDLES = 1024 }; /* handles that are unmapped at a time */
 
 static uint64_t end_of(const strata_record_t *block) { return block->ptr + block->size; }
 
@@ -114,11 +114,11 @@ static void link_range(caching_t *self, uint32_t number) {
 /* Reserves a range, with the lock open. */
 static strata_status_t make_range(caching_t *self, uint32_t bank, uint32_t kind, strata_call_t *call) {
     uint64_t size = strata_round_up_any(self->range_bytes, self->handle[kind]), base = 0;
-    strata_opened_t opened = strata_call_unlock(call);
+    strata_unlocked_t opened = strata_call_unlock(call);
     strata_status_t status = strata_vmm_reserve(self->vmm, size + self->handle[kind], &base);
     strata_call_lock(call, opened);
     if (status != STRATA_OK) return status;
-    uint32_t number = strata_nodes_take(&self->ranges);
+    uint32_t number = strata_nodes_acquire(&self->ranges);
     if (number) {
         *caching_range_at(self, number) = (caching_range_t){.bank = bank, .kind = kind, .base = base, .size = size};
         link_range(self, number);
@@ -138,8 +138,8 @@ static void end_range(caching_t *self, uint32_t number, strata_call_t *call) {
     *link = range.next;
     caching_range_at(self, number)->bank = 0;
     caching_bank_at(self, range.bank)->segments--;
-    strata_nodes_give(&self->ranges, number);
-    strata_opened_t opened = strata_call_unlock(call);
+    strata_nodes_release(&self->ranges, number);
+    strata_unlocked_t opened = strata_call_unlock(call);
     strata_vmm_unreserve(self->vmm, range.base, range.size + self->handle[range.kind]);
     strata_call_lock(call, opened);
 }
@@ -166,11 +166,11 @@ static void hold(caching_t *self, miss_t *miss, uint32_t slot) {
 /* Adds the block `slot` if it is free. It begins where the held block ends, if there is one. */
 static void hold_free(caching_t *self, miss_t *miss, uint32_t slot) {
     if (!strata_slab_is_idle(caching_slab(self), slot)) return;
-    strata_tree_take(caching_tree(self, miss->bank, miss->kind), caching_slab(self), slot);
+    strata_tree_quick_remove(caching_tree(self, miss->bank, miss->kind), caching_slab(self), slot);
     hold(self, miss, slot);
 }
 
-static void let_go(caching_t *self, miss_t *miss) {
+static void free_held(caching_t *self, miss_t *miss) {
     if (miss->held) strata_caching_free_block(self, caching_block(self, miss->held));
     miss->held = 0;
 }
@@ -192,9 +192,9 @@ static strata_status_t map_one(caching_t *self, miss_t *miss, uint64_t at) {
     return STRATA_OK;
 }
 
-/* Removes a handle from the cache, as strata_runs_take() does. */
+/* Removes a handle from the cache, as strata_runs_remove() does. */
 static strata_record_t *take_part(caching_t *self, uint32_t range, uint64_t at, uint32_t block, uint32_t near) {
-    strata_record_t *below = strata_runs_take(&self->runs, strata_runs_find_part(&self->runs, at), block, near);
+    strata_record_t *below = strata_runs_remove(&self->runs, strata_runs_find_part(&self->runs, at), block, near);
     if (!below) return NULL;
     caching_bank_at(self, caching_range_at(self, range)->bank)->segments--;
     caching_range_at(self, range)->parts--;
@@ -215,8 +215,8 @@ static void unmap_last(caching_t *self, miss_t *miss, uint64_t count) {
         if (!below) return;
         self->used_bytes -= size;
         if (all) miss->held = 0;
-        strata_opened_t opened = strata_call_unlock(miss->request->call);
-        strata_vmm_give_back(self->vmm, &below, 1, strata_runs_is_untouched(below));
+        strata_unlocked_t opened = strata_call_unlock(miss->request->call);
+        strata_vmm_free_chunks(self->vmm, &below, 1, strata_runs_is_untouched(below));
         strata_call_lock(miss->request->call, opened);
     }
 }
@@ -260,7 +260,7 @@ static strata_status_t gather(caching_t *self, miss_t *miss, uint64_t place, uin
         else status = map_gap(self, miss, at, strata_min(size - have, end_of_gap(self, range, at) - at));
         if (status == STRATA_OK) wait_for_gaps(self, miss);
     }
-    let_go(self, miss);
+    free_held(self, miss);
     return status;
 }
 
@@ -287,11 +287,11 @@ strata_status_t strata_caching_expand(caching_t *self, uint32_t bank, uint32_t k
 
 /* ---- unmapping ---- */
 
-typedef struct leaving {
+typedef struct batch {
     uint32_t bank, kind, range, count;
     uint64_t bytes;
-    strata_record_t *below[LEAVING];
-} leaving_t;
+    strata_record_t *below[BATCH_HANDLES];
+} batch_t;
 
 /* Returns the whole handles in a free block, up to `most` bytes rounded up to a handle. */
 static strata_extent_t whole_handles(const caching_t *self, const strata_record_t *block, uint64_t most) {
@@ -300,7 +300,7 @@ static strata_extent_t whole_handles(const caching_t *self, const strata_record_
     uint64_t begin = part ? strata_run_part_at(&self->runs, part)->at : end_of(block);
     if (begin >= end_of(block)) return (strata_extent_t){0};
     uint64_t wanted = most < UINT64_MAX - size ? (most + size - 1) / size : UINT64_MAX;
-    uint64_t count = strata_min(strata_min((end_of(block) - begin) / size, wanted), LEAVING);
+    uint64_t count = strata_min(strata_min((end_of(block) - begin) / size, wanted), BATCH_HANDLES);
     return (strata_extent_t){.ptr = begin, .size = count * size};
 }
 
@@ -309,23 +309,23 @@ bool strata_caching_has_idle_handle(caching_t *self, const strata_record_t *bloc
 }
 
 /* Takes the handles out of the cache. A handle stays if no slot is left to split it off. */
-static void take_handles(caching_t *self, uint32_t slot, const strata_extent_t *extent, leaving_t *leaving) {
-    for (uint64_t size = self->handle[leaving->kind]; leaving->bytes < extent->size; leaving->bytes += size) {
-        strata_record_t *below = take_part(self, leaving->range, extent->ptr + leaving->bytes, 0, slot);
+static void take_handles(caching_t *self, uint32_t slot, const strata_extent_t *extent, batch_t *batch) {
+    for (uint64_t size = self->handle[batch->kind]; batch->bytes < extent->size; batch->bytes += size) {
+        strata_record_t *below = take_part(self, batch->range, extent->ptr + batch->bytes, 0, slot);
         if (!below) return;
-        leaving->below[leaving->count++] = below;
+        batch->below[batch->count++] = below;
     }
 }
 
 /* Frees the handles after the host has waited for the stream. Opens the lock. */
-static void free_handles(caching_t *self, const leaving_t *leaving, strata_call_t *call) {
-    caching_bank_t *bank = caching_bank_at(self, leaving->bank);
-    bank->unmapping[leaving->kind]++;
+static void free_handles(caching_t *self, const batch_t *batch, strata_call_t *call) {
+    caching_bank_t *bank = caching_bank_at(self, batch->bank);
+    bank->unmapping[batch->kind]++;
     bool done = strata_uses_wait_for_user(&self->uses, bank->stream, call);
-    strata_opened_t opened = strata_call_unlock(call);
-    strata_vmm_give_back(self->vmm, leaving->below, leaving->count, done);
+    strata_unlocked_t opened = strata_call_unlock(call);
+    strata_vmm_free_chunks(self->vmm, batch->below, batch->count, done);
     strata_call_lock(call, opened);
-    strata_runs_end_unmapping(&self->runs, &caching_bank_at(self, leaving->bank)->unmapping[leaving->kind]);
+    strata_runs_end_unmapping(&self->runs, &caching_bank_at(self, batch->bank)->unmapping[batch->kind]);
 }
 
 /* The bank and kind that the caller grows. */
@@ -343,19 +343,19 @@ static bool may_end(const caching_t *self, const caching_range_t *range, const o
 /* Unmaps the whole handles in a free block. Returns the bytes. Opens the lock. */
 static uint64_t unmap_block(caching_t *self, uint32_t slot, uint64_t most, const own_t *own, strata_call_t *call) {
     const strata_record_t *block = caching_block(self, slot);
-    leaving_t leaving = {.bank = caching_bank_of(self, block), .kind = caching_kind_of(self, block)};
+    batch_t batch = {.bank = caching_bank_of(self, block), .kind = caching_kind_of(self, block)};
     const strata_extent_t extent = whole_handles(self, block, most);
-    leaving.range = range_of(self, leaving.bank, leaving.kind, block->ptr);
-    take_handles(self, slot, &extent, &leaving);
-    if (leaving.count == 0) return 0;
-    caching_bank_at(self, leaving.bank)->busy++;
-    free_handles(self, &leaving, call);
+    batch.range = range_of(self, batch.bank, batch.kind, block->ptr);
+    take_handles(self, slot, &extent, &batch);
+    if (batch.count == 0) return 0;
+    caching_bank_at(self, batch.bank)->busy++;
+    free_handles(self, &batch, call);
     /* Another thread may have ended the range, and its node may belong to another range now. */
-    bool there = caching_range_at(self, leaving.range)->bank == leaving.bank;
-    if (there && may_end(self, caching_range_at(self, leaving.range), own)) end_range(self, leaving.range, call);
-    caching_bank_at(self, leaving.bank)->busy--;
-    strata_caching_bank_settle(self, leaving.bank);
-    return leaving.bytes;
+    bool there = caching_range_at(self, batch.range)->bank == batch.bank;
+    if (there && may_end(self, caching_range_at(self, batch.range), own)) end_range(self, batch.range, call);
+    caching_bank_at(self, batch.bank)->busy--;
+    strata_caching_bank_end_if_empty(self, batch.bank);
+    return batch.bytes;
 }
 
 static uint64_t unmap_kind(caching_t *self, uint32_t kind, uint64_t most, const own_t *own, strata_call_t *call) {
@@ -382,7 +382,7 @@ static void end_unused_ranges(caching_t *self, strata_call_t *call) {
         caching_bank_at(self, bank)->busy++;
         end_range(self, number, call);
         caching_bank_at(self, bank)->busy--;
-        strata_caching_bank_settle(self, bank);
+        strata_caching_bank_end_if_empty(self, bank);
     }
 }
 

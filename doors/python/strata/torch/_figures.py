@@ -48,7 +48,7 @@ def memory_stats(statistics: Statistics, figures: Sequence[int], begun: Statisti
     }
     result["oversize_allocations"] = stat()
     result["oversize_segments"] = stat()
-    result["num_alloc_retries"] = s.ladders - begun.ladders
+    result["num_alloc_retries"] = s.recoveries - begun.recoveries
     result["num_ooms"] = s.out_of_memory - begun.out_of_memory
     result["num_oom_rejections"] = 0  # Strata rejects no request before it tries
     result["num_sync_all_streams"] = 0

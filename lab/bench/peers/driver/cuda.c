@@ -45,10 +45,10 @@ static CUresult CtxSynchronize(void) { return CUDA_SUCCESS; }
 static CUresult ThreadExchangeStreamCaptureMode(CUstreamCaptureMode *mode) { return (void)mode, CUDA_SUCCESS; }
 
 static CUresult MemAlloc(CUdeviceptr *address, size_t size) {
-    *address = memory_take(size);
+    *address = memory_allocate(size);
     return *address ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
 }
-static CUresult MemFree(CUdeviceptr address) { return memory_give(address) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE; }
+static CUresult MemFree(CUdeviceptr address) { return memory_free(address) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE; }
 static CUresult MemHostAlloc(void **address, size_t size, unsigned int flags) {
     (void)flags;
     *address = aligned_alloc(4096, (size + 4095) / 4096 * 4096);

@@ -38,14 +38,14 @@ __attribute__((constructor)) static void begin(void) {
     physical = table(HANDLES, sizeof *physical);
 }
 
-static void enter(void) {
+static void lock_and_count(void) {
     pthread_mutex_lock(&lock);
     counts.calls++;
 }
 
-static void leave(void) { pthread_mutex_unlock(&lock); }
+static void unlock(void) { pthread_mutex_unlock(&lock); }
 
-static void hold(uint64_t size) {
+static void count_held(uint64_t size) {
     counts.held += size;
     if (counts.held > counts.peak) counts.peak = counts.held;
 }
@@ -64,48 +64,48 @@ static uint64_t plain_address(uint64_t units) {
     return next_plain - units * PLAIN_UNIT;
 }
 
-uint64_t memory_take(uint64_t size) {
-    enter();
+uint64_t memory_allocate(uint64_t size) {
+    lock_and_count();
     uint64_t address = counts.held + size > DEVICE_MEMORY ? 0 : plain_address((size + PLAIN_UNIT - 1) / PLAIN_UNIT);
     if (address) {
         *size_of(address) = size;
-        hold(size);
+        count_held(size);
     }
-    leave();
+    unlock();
     return address;
 }
 
-bool memory_give(uint64_t address) {
+bool memory_free(uint64_t address) {
     if (address < PLAIN_BASE || address >= PLAIN_END) return false;
-    enter();
+    lock_and_count();
     uint64_t size = *size_of(address), units = (size + PLAIN_UNIT - 1) / PLAIN_UNIT;
     counts.held -= size;
     if (units < CLASSES) {
         *size_of(address) = free_plain[units];
         free_plain[units] = address;
     }
-    leave();
+    unlock();
     return true;
 }
 
 uint64_t memory_reserve(uint64_t size) {
-    enter();
+    lock_and_count();
     uint64_t address = size > RESERVED_END - next_reserved ? 0 : next_reserved;
     if (address) next_reserved += (size + DEVICE_GRANULE - 1) / DEVICE_GRANULE * DEVICE_GRANULE;
-    leave();
+    unlock();
     return address;
 }
 
 uint64_t memory_create(uint64_t size) {
-    enter();
+    lock_and_count();
     uint64_t handle = counts.held + size > DEVICE_MEMORY ? 0 : free_handle;
     if (handle) free_handle = physical[handle].size;
     else if (counts.held + size <= DEVICE_MEMORY && next_handle < HANDLES) handle = next_handle++;
     if (handle) {
         physical[handle] = (struct physical){.size = size, .owners = 1};
-        hold(size);
+        count_held(size);
     }
-    leave();
+    unlock();
     return handle;
 }
 
@@ -117,36 +117,36 @@ static void drop(uint64_t handle) {
 }
 
 void memory_drop(uint64_t handle) {
-    enter();
+    lock_and_count();
     drop(handle);
-    leave();
+    unlock();
 }
 
 bool memory_map(uint64_t address, uint64_t handle) {
-    enter();
+    lock_and_count();
     uint32_t *at = &mapped[(address - RESERVED_BASE) / DEVICE_GRANULE];
     bool free = *at == 0;
     if (free) {
         *at = (uint32_t)handle;
         physical[handle].owners++;
     }
-    leave();
+    unlock();
     return free;
 }
 
 void memory_unmap(uint64_t address, uint64_t size) {
-    enter();
+    lock_and_count();
     for (uint64_t i = 0; i < size / DEVICE_GRANULE; i++) {
         uint32_t *at = &mapped[(address - RESERVED_BASE) / DEVICE_GRANULE + i];
         if (*at) drop(*at);
         *at = 0;
     }
-    leave();
+    unlock();
 }
 
 void memory_count(void) {
-    enter();
-    leave();
+    lock_and_count();
+    unlock();
 }
 
 driver_counts_t memory_counts(void) {

@@ -11,8 +11,8 @@
 #define DEVICE_MEMORY  (UINT64_C(2) << 40) /* the memory that the device reports; no allocation fails below that */
 
 /* Every call is counted. The functions return 0 or false if there is no more room. */
-uint64_t memory_take(uint64_t size);
-bool memory_give(uint64_t address);
+uint64_t memory_allocate(uint64_t size);
+bool memory_free(uint64_t address);
 uint64_t memory_reserve(uint64_t size);
 uint64_t memory_create(uint64_t size);
 void memory_drop(uint64_t handle); /* drops the handle itself, or one of its mappings */

@@ -54,13 +54,13 @@ function refusalItem(refusal, index) {
 }
 
 function renderMemory() {
-  const runs = shownRuns(), failed = runs.filter((run) => run.figures.oom_count > 0), saved = runs.filter((run) => run.figures.ladders > 0);
+  const runs = shownRuns(), failed = runs.filter((run) => run.figures.oom_count > 0), saved = runs.filter((run) => run.figures.recoveries > 0);
   const tell = failed.map((run) => [element("h3", null, runKey(run), run.label), element("p", null,
-    `${count(run.figures.oom_count)} of ${count(run.figures.operations)} operations failed for lack of memory; ${count(run.figures.ladders)} ran the reclaim ladder.`
+    `${count(run.figures.oom_count)} of ${count(run.figures.operations)} operations failed for lack of memory; ${count(run.figures.recoveries)} ran the reclaim ladder.`
     + (run.run.refused.length < run.figures.oom_count ? ` The first ${run.run.refused.length}:` : "")), run.run.refused.map(refusalItem)].flat());
-  const ladders = saved.filter((run) => !failed.includes(run)).map((run) => `${run.label} ran out of memory ${count(run.figures.ladders)} times and recovered each time.`);
+  const recovered = saved.filter((run) => !failed.includes(run)).map((run) => `${run.label} ran out of memory ${count(run.figures.recoveries)} times and recovered each time.`);
   fill("memory", "Out of memory", !failed.length && element("p", null, "No request failed for lack of memory."),
-    ladders.length > 0 && element("p", null, ladders.join(" ")), tell.flat());
+    recovered.length > 0 && element("p", null, recovered.join(" ")), tell.flat());
 }
 
 /* ---- streams ---- */
