@@ -33,7 +33,7 @@ typedef struct strata_report_sink {
     X(FRONTIER, "all work before counts below `count` is done (strata_next_count()); set `handled` if frees here carry counts")    \
     X(PEAKS, "reset the peaks among the figures to their current values")                                                          \
     X(FIGURES, "the figures of `stats` are about to be read: bring them up to date")                                               \
-    X(REPORT, "a request ran out of memory: add to its report by `sink`; no lock is held")                                      \
+    X(REPORT, "a request ran out of memory: add to its report by `sink`; no lock is held")                                         \
     X(WORK, "a kernel on `stream` uses `record`, a live block of the stack, or no block if that is NULL")                          \
     X(WAIT, "later work of `stream` runs after that of `other`")                                                                   \
     X(SYNC, "the host has waited for `stream`, or for the whole device (`all`)")                                                   \

@@ -356,7 +356,7 @@ STRATA_API strata_status_t strata_set_limit(strata_t facade, strata_place_t plac
     X(chunks, "count", gauge, "current chunks")                                                                                    \
     X(borrows, "count", counter, "recorded record_stream calls")                                                                   \
     X(deferred_frees, "count", counter, "frees that had to wait for another stream")                                               \
-    X(recoveries, "count", counter, "requests that ran out of memory and ran recovery")                                  \
+    X(recoveries, "count", counter, "requests that ran out of memory and ran recovery")                                            \
     X(out_of_memory, "count", counter, "requests that finally failed for lack of memory")                                          \
     X(host_waits, "count", counter, "frees that waited on the host because no layer handles borrows")                              \
     X(quarantined_bytes, "bytes", gauge, "blocks given up because the device failed while they were freed")                        \

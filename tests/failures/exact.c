@@ -126,8 +126,8 @@ static bool may_differ(const char *name, const void *context) {
     if (ends_with(name, "next_region")) return true;
     /* A pool of the driver keeps what it got from the device. */
     static const char *const of_pools[] = {"device memory, managed included", "used_bytes", NULL};
-    static const char *const of_other_ways[] = {
-        "peak_reserved_bytes", "growths", "joins", "creations", "cache_hits", "recoveries", "deferred_frees", "holds events", NULL};
+    static const char *const of_other_ways[] = {"peak_reserved_bytes", "growths",        "joins",        "creations", "cache_hits",
+                                                "recoveries",          "deferred_frees", "holds events", NULL};
     static const char *const of_growth[] = {"peak_reserved_bytes", "growths", "creations", "handles_mapped",
                                             "handles_unmapped",    "offset",  NULL};
     static const char *const of_ladders[] = {"recoveries", "out_of_memory", "retries", "waits_for_all", "backpedals", NULL};

@@ -149,7 +149,7 @@ TEST(share, what_is_in_no_handle_is_refused_by_name) {
 TEST(share, too_many_handles_are_refused_and_none_is_held) {
     OPENED(rig_t, rig, rig_finish, open_two(&rig, CACHED));
     for (size_t i = 0; i < 300; i++) (void)rig_allocate(&rig, NULL, 2 * MIB);
-    for (uint32_t i = 0; i < 300; i++) EXPECT_OK(strata_free(rig.s, rig.given[i]));
+    for (uint32_t i = 0; i < 300; i++) EXPECT_OK(strata_free(rig.s, rig.registered[i]));
     strata_block_t block = rig_allocate(&rig, NULL, 590 * MIB);
     strata_shared_t shared;
     strata_status_t status = strata_export(rig.s, block.ref, &shared);

@@ -95,10 +95,10 @@ TEST(peer_access, a_peer_comes_while_others_allocate) {
     for (int i = 0; i < 4; i++) ASSERT_EQ(pthread_create(&threads[i], NULL, allocate_many, &rig), 0);
     EXPECT_OK(strata_enable_peer(rig.s, 0, 1));
     for (int i = 0; i < 4; i++) pthread_join(threads[i], NULL);
-    for (uint32_t i = 0; i < rig.given_count; i++) {
+    for (uint32_t i = 0; i < rig.registered_count; i++) {
         void *base;
         size_t size;
-        if (strata_base_of(rig.s, rig.given[i], &base, &size) != STRATA_OK) continue;
+        if (strata_base_of(rig.s, rig.registered[i], &base, &size) != STRATA_OK) continue;
         EXPECT_TRUE(can_use(&rig, 1, base, size));
     }
 }

@@ -31,7 +31,7 @@
       "rows of a failed allocation are skipped")                                                                                   \
     X(COUNT, failed_operations, "count", "failed operations, out-of-memory failures included")                                     \
     X(COUNT, oom_count, "count", "requests that failed for memory after all recovery")                                             \
-    X(COUNT, recoveries, "count", "requests that ran recovery for memory, successful or not")                            \
+    X(COUNT, recoveries, "count", "requests that ran recovery for memory, successful or not")                                      \
     X(COUNT, borrows_waited, "count", "borrows that no layer handles; their frees wait on the host")                               \
     X(COUNT, live_at_end, "count", "allocations that the trace never frees")                                                       \
     X(COUNT, pointer_changes, "count",                                                                                             \
