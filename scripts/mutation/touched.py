@@ -109,7 +109,7 @@ def measure(root, build, work, workers, known, keep):
         path = os.path.join(build, "tests", program, "test_" + program)
         if os.path.exists(path):
             jobs += [(program, path, suite, tests) for suite, tests in suites_of(path).items()]
-    found = {}
+    found, kept = {}, [0]  # and how many new units were saved
     free = [Worker(build, os.path.join(work, "counts%d" % number)) for number in range(workers)]
 
     def reached(program, path, chosen):
@@ -130,9 +130,10 @@ def measure(root, build, work, workers, known, keep):
             # A mutant runs all tests of a unit, so a slow suite is measured test by test. So is a suite with a failing test.
             by_test = program not in BY_SUITE and len(tests) > 1 and (whole["seconds"] > QUICK or not whole["passed"])
         units = {chosen: reached(program, path, chosen) for chosen in tests} if by_test else {suite: whole}
-        before = len(found)
         found.update({program + " " + chosen: unit for chosen, unit in units.items()})
-        if before // KEEP_EVERY != len(found) // KEEP_EVERY:
+        added = len(found.keys() - known.keys())
+        if added >= kept[0] + KEEP_EVERY:
+            kept[0] = added
             keep({**known, **found})
 
     with concurrent.futures.ThreadPoolExecutor(workers) as pool:
