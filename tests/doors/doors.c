@@ -457,3 +457,19 @@ TEST(doors, threads_share_one) {
     EXPECT_EQ(strata_facade_reserved(strata_door_facade(door), strata_gpu(0)), 0);
     EXPECT_OK(strata_validate(strata_door_facade(door)));
 }
+
+/* Every other value means that the door steps aside. */
+TEST(doors, false_words_do_not_bypass) {
+    static const struct { const char *value; bool bypassed; } rows[] = {
+        {"", false}, {"0", false}, {"false", false}, {"NO", false}, {"Off", false},
+        {"1", true}, {"00", true}, {"yes", true}, {"none", true},
+    };
+    EXPECT_EQ(unsetenv("STRATA_BYPASS"), 0);
+    EXPECT_FALSE(strata_door_is_bypassed());
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        EXPECT_EQ(setenv("STRATA_BYPASS", rows[i].value, 1), 0);
+        EXPECT_EQ(strata_door_is_bypassed(), rows[i].bypassed);
+        if (strata_test_has_failed()) FAIL_TEST("STRATA_BYPASS=%s", rows[i].value);
+    }
+    EXPECT_EQ(unsetenv("STRATA_BYPASS"), 0);
+}

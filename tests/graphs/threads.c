@@ -2,6 +2,7 @@
  * look. */
 #include <pthread.h>
 #include <sched.h>
+#include <unistd.h>
 
 #include "allocation/graphs/graphs.h"
 #include "tests/graphs/graphs.h"
@@ -134,6 +135,7 @@ TEST(graph_threads, a_pool_begins_after_the_waits_for_a_device_and_no_wait_begin
     ASSERT_EQ(pthread_create(&thread, NULL, begin, &b), 0);
     while (!strata_captures_any_open()) sched_yield();
     EXPECT_FALSE(strata_captures_begin_uncaptured());
+    for (int i = 0; i < 20 && !atomic_load(&b.begun); i++) (void)usleep(1000); /* time for a begin that does not wait */
     EXPECT_FALSE(atomic_load(&b.begun));
     strata_captures_end_uncaptured();
     pthread_join(thread, NULL);

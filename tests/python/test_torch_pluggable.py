@@ -225,7 +225,7 @@ class MemPools:
     def __init__(self, library):
         self.library = library
         pool = [c.c_int, c.c_ulonglong, c.c_ulonglong]  # a pair is passed like its two numbers
-        for name in ("keep", "release", "unsplit", "lend"):
+        for name in ("retain", "release", "unsplit", "lend"):
             getattr(library, f"strata_torch_{name}_pool").argtypes = pool + [c.c_bool] * (name == "lend")
         library.strata_torch_request.argtypes = [c.c_int, c.c_void_p, c.c_size_t, c.c_void_p]
 
@@ -256,7 +256,7 @@ def within(calls, number, stream, call):
 @pytest.mark.parametrize("lends", [True, False])
 def test_a_pool_lends_its_free_memory_at_last(s, calls, mem_pools, lends):
     stream, other, gib = s.stream().handle, s.stream().handle, 1 << 30
-    mem_pools("keep", 5)
+    mem_pools("retain", 5)
     mem_pools("lend", 5, True)
     mem_pools("lend", 5, lends)
     pooled = within(calls, 5, stream, lambda: mem_pools.request(50 * gib, stream))
@@ -274,7 +274,7 @@ def test_a_pool_lends_its_free_memory_at_last(s, calls, mem_pools, lends):
 
 def test_a_request_of_another_pool_borrows_nothing(s, calls, mem_pools):
     stream, gib = s.stream().handle, 1 << 30
-    mem_pools("keep", 5)
+    mem_pools("retain", 5)
     mem_pools("lend", 5, True)
     calls.free(within(calls, 5, stream, lambda: mem_pools.request(50 * gib, stream)).ptr)
     assert within(calls, 6, stream, lambda: mem_pools.request(50 * gib, stream)) is None
@@ -284,7 +284,7 @@ def test_a_request_of_another_pool_borrows_nothing(s, calls, mem_pools):
 
 def test_an_unsplit_pool_has_blocks_of_pytorch_s_segments(s, calls, mem_pools):
     stream = s.stream().handle
-    mem_pools("keep", 5)
+    mem_pools("retain", 5)
     mem_pools("unsplit", 5)
     sizes = [1, MIB, MIB + 1, 10 * MIB - 1, 10 * MIB, 10 * MIB + 1]
     blocks = within(calls, 5, stream, lambda: [mem_pools.request(size, stream) for size in sizes])

@@ -299,3 +299,18 @@ TEST(share, a_refused_unmapping_is_offered_again) {
     EXPECT_OK(strata_import_end(rig.s, second.id));
     EXPECT_EQ(reserved_addresses(&rig, 1), 0);
 }
+
+/* The device has memory for eight handles. Four of them are free between live ones, and two of these move to the end. */
+TEST(share, a_handle_that_has_moved_is_exported_at_its_new_address) {
+    enum { HANDLES = 8 };
+    strata_block_t blocks[HANDLES], two;
+    OPENED(rig_t, rig, rig_finish,
+           rig_open(&rig, "stack: [best_fit_vmm: {handle: 2MiB, remap_on_oom: true}, vmm]\n", NULL, 0, HANDLES * 2 * MIB, 2));
+    for (int i = 0; i < HANDLES; i++) blocks[i] = rig_allocate(&rig, NULL, 2 * MIB);
+    for (int i = 0; i < HANDLES; i += 2) EXPECT_OK(strata_free(rig.s, blocks[i].ref));
+    two = rig_allocate(&rig, NULL, 4 * MIB);
+    strata_shared_t shared = export_block(&rig, &two);
+    EXPECT_EQ(shared.count, 2);
+    EXPECT_EQ(shared.size, two.size);
+    strata_shared_close(&shared);
+}

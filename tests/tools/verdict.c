@@ -107,10 +107,10 @@ TEST(verdict, the_device_decides) {
 TEST(verdict, equal_strategies_share_a_column) {
     write_text("one.csv", ONE);
     ran_t ran = run_well("compare " BATCH "--strategy strata --strategy strata --strategy system one.csv");
-    EXPECT_CONTAINS(ran.out, "  strata stands for strata#2: their stacks are equal for this trace.\n");
+    EXPECT_CONTAINS(ran.out, "  strata also covers strata#2: their stacks are equal for this trace.\n");
     EXPECT_CONTAINS(ran.out, "strata#2 has the same stacks as strata for this trace.");
     ran = run_well("compare " BATCH "--strategy strata --strategy strata --set stream_safe.poll=block one.csv");
-    EXPECT_LACKS(ran.out, "stands for");
+    EXPECT_LACKS(ran.out, "also covers");
     ran = run_well("compare " BATCH "--json same.json --strategy strata --strategy host_huge one.csv");
     char *json CLOSED_BY(text_cleanup) = json_text("same.json");
     EXPECT_CONTAINS(json, "\"order\": [[\"strata\", \"host_huge\"]]");

@@ -67,6 +67,21 @@ TEST(growth_views, the_oldest_end_where_there_are_too_many_mappings) {
     EXPECT_EQ(rig_calls(&rig, STRATA_CALL_map), maps);
 }
 
+/* The aliases of the views that end here stay mapped until the work before their end is done. */
+TEST(growth_views, ended_views_stay_mapped_under_running_work) {
+    enum { LONG = 50 * 1000 * 1000 };
+    RIG(rig, EXACT, 0);
+    make_holes(&rig, HOLES);
+    EXPECT_EQ(make_views(&rig, 2, 92, 89), MAPPED_MAX + 92);
+    rig_work(&rig, NULL, LONG, 0);
+    EXPECT_EQ(make_views(&rig, 93, 93, 0), 93);
+    EXPECT_EQ(make_views(&rig, 94, 94, 0), 94);
+    EXPECT_EQ(rig_calls(&rig, STRATA_CALL_unmap), 0);
+    rig_advance(&rig, LONG);
+    EXPECT_EQ(make_views(&rig, 95, 95, 0), 95);
+    EXPECT_GT(rig_calls(&rig, STRATA_CALL_unmap), 0);
+}
+
 /* Of two views of one size the one that served last. */
 TEST(growth_views, the_newest_of_equal_ones_serves) {
     RIG(rig, EXACT, 0);

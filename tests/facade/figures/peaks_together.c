@@ -107,6 +107,25 @@ TEST_RIG(facade_peaks_together, streams_that_take_turns_are_not_added_up, 0, PEA
     EXPECT_EQ(rig_figures(rig).peak_allocated_bytes, block.size);
 }
 
+/* The ended stream was the only one that had served a request, so no sum over several streams had noted its peak. */
+TEST_RIG(facade_peaks_together, the_peak_of_an_ended_stream_counts, 0, "strata", "pytorch") {
+    strata_stream_t other = rig_stream(rig);
+    EXPECT_OK(strata_free(rig->s, rig_allocate(rig, other, 48 * MIB).ref));
+    EXPECT_OK(strata_stream_forget(rig->s, rig->gpu, other));
+    (void)rig_release(rig);
+    EXPECT_OK(strata_free(rig->s, rig_allocate(rig, NULL, MIB).ref));
+    EXPECT_EQ(rig_figures(rig).peak_requested_bytes, 48 * MIB);
+}
+
+/* Each of both streams alone has reached nearly the peak of the place before. */
+TEST_RIG(facade_peaks_together, two_streams_cannot_both_reach_the_peak_unseen, 0, PEAKS_STACKS) {
+    strata_stream_t other = rig_stream(rig);
+    for (int turn = 0; turn < 4; turn++) EXPECT_OK(strata_free(rig->s, rig_allocate(rig, turn % 2 ? other : NULL, 48 * MIB).ref));
+    strata_block_t one = rig_allocate(rig, NULL, 40 * MIB), two = rig_allocate(rig, other, 40 * MIB);
+    RIG_FREE(rig, one, two);
+    EXPECT_GE(rig_figures(rig).peak_requested_bytes, 80 * MIB - 80 * MIB / PART);
+}
+
 /* Of more streams than a look has time for an upper bound is told. */
 TEST_RIG(facade_peaks_together, of_very_many_streams_no_more_than_was_reserved, 0, "strata", "pytorch") {
     enum { MANY = 100 };

@@ -194,3 +194,24 @@ TEST(facade_noted_twice, each_of_four_borrowers_is_erased_for_itself) {
             rig_close(rig);
         }
 }
+
+/* The erased stream uses another block of the stack, so the layer has it among its users. */
+TEST(facade_noted_twice, erasing_a_stream_without_a_borrow_keeps_the_borrows_of_others) {
+    for (int i = 0; i < KNOWING; i++)
+        for (int low_first = 0; low_first < 2; low_first++) {
+            lent_t lent;
+            begin(&lent, knowing[i], low_first);
+            rig_t *rig = &lent.rig;
+            strata_block_t other = rig_allocate(rig, lent.owner, SIZE);
+            record(rig, other.ref, lent.gone);
+            rig_work(rig, lent.kept, MILLISECOND, lent.block.ref);
+            record(rig, lent.block.ref, lent.kept);
+            EXPECT_OK(strata_erase_stream(rig->s, lent.block.ref, lent.gone));
+            uint64_t end = end_of(rig, lent.kept);
+            EXPECT_OK(strata_free(rig->s, lent.block.ref));
+            EXPECT_GE(let_go_at(rig, rig->gpu), end);
+            EXPECT_OK(strata_free(rig->s, other.ref));
+            if (strata_test_has_failed()) FAIL_TEST("%s, low_first %d", knowing[i], low_first);
+            rig_close(rig);
+        }
+}
