@@ -13,10 +13,10 @@ import bounded
 # Programs with tests that may kill a mutant.
 PROGRAMS = ["platform", "sim", "trace", "cuda", "mechanism", "allocation", "async", "graphs", "strategy", "config", "outside", "decorators",
             "recorder", "records", "ranges", "planning", "replay", "facade", "chunked", "naive", "bfc", "caching", "checker", "peers", "torture", "mutated", "security",
-            "fuzz", "tools", "conformance", "share", "pause", "doors"]
+            "fuzz", "tools", "conformance", "share", "pause", "doors", "failures"]
 # Programs that are not used. The house rules, the installed package, the C++ headers and the real GPU reach no additional
-# lines. One test of test_failures runs a program thousands of times. Other tests load the modules.
-LEFT_OUT = ["house", "install", "gpu", "cpp", "failures", "modules", "python"]
+# lines. Other tests load the modules.
+LEFT_OUT = ["house", "install", "gpu", "cpp", "modules", "python"]
 # Suites of these programs are never measured test by test, because each layer has a suite of many small tests.
 BY_SUITE = {"conformance"}
 # These programs run the command too.
