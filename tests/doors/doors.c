@@ -460,9 +460,12 @@ TEST(doors, threads_share_one) {
 
 /* Every other value means that the door steps aside. */
 TEST(doors, false_words_do_not_bypass) {
-    static const struct { const char *value; bool bypassed; } rows[] = {
-        {"", false}, {"0", false}, {"false", false}, {"NO", false}, {"Off", false},
-        {"1", true}, {"00", true}, {"yes", true}, {"none", true},
+    static const struct {
+        const char *value;
+        bool bypassed;
+    } rows[] = {
+        {"", false}, {"0", false}, {"false", false}, {"NO", false},  {"Off", false},
+        {"1", true}, {"00", true}, {"yes", true},    {"none", true},
     };
     EXPECT_EQ(unsetenv("STRATA_BYPASS"), 0);
     EXPECT_FALSE(strata_door_is_bypassed());
