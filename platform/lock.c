@@ -36,7 +36,7 @@ enum {
     SPINNING = 4, /* a thread looks for it, or UNCLAIMED is set too */
     UNCLAIMED = 8, /* the next thread that wakes, or is about to sleep, must look for it */
     SLEEPER = 16, /* one thread that sleeps or is about to; the count of these is above all other bits */
-    SPINS = 20, /* attempts of a looking thread before it sleeps */
+    SPINS = 20, /* attempts of a spinning thread before it sleeps */
     PAUSE_FIRST = 64, /* pauses of the processor between its first two attempts */
     PAUSE_MAX = 256, /* max pauses between two attempts */
     TURNS = 256

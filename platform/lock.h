@@ -35,7 +35,7 @@ struct strata_lock {
     strata_lock_t *next, *prev; /* locks of that observer; guarded by its `list` */
     uint64_t observed; /* for the observer's own use, guarded by the lock */
     strata_lock_rank_t rank;
-    uint32_t spin_wins; /* number of times the looking thread got it while others slept; guarded by the lock */
+    uint32_t spin_wins; /* number of times the spinning thread got it while others slept; guarded by the lock */
 };
 
 /* Gets a call at each hand-over of its locks while it is active. The simulator joins its threads'

@@ -1,4 +1,4 @@
-/* Makes a program lawful. It walks the operations in order over a model of the blocks, and adds the waits and borrows that the
+/* Makes a program well-formed. It walks the operations in order over a model of the blocks, and adds the waits and borrows that the
  * program itself must provide. So any order that is still missing at run time is the allocator's fault. */
 #include "programs/rules.h"
 

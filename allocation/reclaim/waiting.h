@@ -35,7 +35,7 @@ bool strata_waiting_wait_until(strata_waiting_t *waiting, uint64_t ready_at, uin
 bool strata_waiting_has_unknown_threads(const strata_waiting_t *waiting);
 /* Sleeps until a free advances the epoch, and then returns true. Returns false at the deadline, or as soon
  * as no thread is left that could free. That is the case if every other registered thread sleeps here too,
- * and there are no strangers. */
+ * and there are no unknown threads. */
 bool strata_waiting_sleep(strata_waiting_t *waiting, uint64_t epoch);
 
 #endif

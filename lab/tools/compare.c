@@ -24,9 +24,9 @@ typedef struct session {
     strata_candidates_t candidates;
     strata_trace_t **traces;
     strata_trace_feed_t *feed; /* in place of the only trace, until it is read */
-    strata_run_result_t *results; /* by trace, then by contender */
+    strata_run_result_t *results; /* by trace, then by candidate */
     strata_figures_t *figures;
-    strata_curves_t *curves; /* by trace, then by contender; NULL if no curves are drawn */
+    strata_curves_t *curves; /* by trace, then by candidate; NULL if no curves are drawn */
     strata_output_t *json; /* open from before the first replay; NULL if there is none, or it is written */
     strata_page_file_t page;
     bool only_page; /* write the page instead of a table */

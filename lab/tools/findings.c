@@ -18,7 +18,7 @@ static void put_option(FILE *out, const char *name, const char *value) {
     if (value) strata_shell_word(out, value);
 }
 
-/* Writes all options that the replay depends on. Values from STRATA_SET are among the contender's own, so the
+/* Writes all options that the replay depends on. Values from STRATA_SET are among the candidate's own, so the
  * command ignores the variable, which may also have paths of other strategies. */
 static void put_stats(FILE *out, const strata_arguments_t *arguments, const strata_candidates_t *candidates, size_t candidate,
                       bool reserved) {

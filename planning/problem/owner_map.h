@@ -1,5 +1,5 @@
-/* Stores the last owner of each byte of an address range: a tree over the edges of buffers, painted with
- * their owners. A step costs the logarithm of the edges for each piece that it paints over. One more edge
+/* Stores the last owner of each byte of an address range: a tree over the edges of buffers. A step
+ * assigns a range, and costs the logarithm of the edges for each piece that it overwrites. One more edge
  * adds at most two pieces over all steps. */
 #ifndef STRATA_PLANNING_OWNER_MAP_H
 #define STRATA_PLANNING_OWNER_MAP_H
@@ -21,9 +21,9 @@ typedef struct strata_owner_map {
 strata_status_t strata_owner_map_init(strata_owner_map_t *map, uint64_t *edges, size_t count);
 void strata_owner_map_destroy(strata_owner_map_t *map);
 
-/* Reports the bytes of one previous owner that are painted over. Returns false to stop painting. */
+/* Reports the bytes of one previous owner that are overwritten. Returns false to stop. */
 typedef bool (*strata_piece_fn)(void *context, uint32_t owner, uint64_t bytes);
-/* Paints [begin, end) with `owner`, which is below UINT32_MAX - 1; both ends must be edges. Bytes without
+/* Assigns [begin, end) to `owner`, which is below UINT32_MAX - 1; both ends must be edges. Bytes without
  * an owner are not reported. Returns false if `piece` did; the tree is then unusable. */
 bool strata_owner_map_assign(strata_owner_map_t *map, uint64_t begin, uint64_t end, uint32_t owner, strata_piece_fn piece,
                              void *context);

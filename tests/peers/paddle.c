@@ -89,10 +89,10 @@ typedef struct candidate {
     rig_t *rig;
     void *ptr;
     strata_status_t status;
-} contender_t;
+} racer_t;
 
 static void *contend(void *context) {
-    contender_t *c = context;
+    racer_t *c = context;
     strata_block_t b;
     /* Known to the library before the others wait. */
     if (strata_allocate(c->rig->s, c->rig->gpu, NULL, 0, &b) == STRATA_OK) (void)strata_free(c->rig->s, b.ref);
@@ -108,12 +108,12 @@ static void *contend(void *context) {
 /* retry_allocator_test::RetryAllocator: four threads, 1 MiB in all, each holds 1 MiB - 1 for a while: all succeed, at one address. The
  * peer's timeout of 180 ms for 40 ms each is too near for a busy machine; nothing but a lost wake-up lasts 10 s here. */
 TEST(peers_paddle, retry_allocator) {
-    contender_t candidates[4];
+    racer_t candidates[4];
     pthread_barrier_t start;
     DECORATED(rig, "[{retry: {timeout: 10s}}, {auto_growth: {chunk_size: 1MiB}}, {limit: {bytes: 1MiB}}, system]", 0);
     ASSERT_EQ(pthread_barrier_init(&start, NULL, 4), 0);
     for (int i = 0; i < 4; i++) {
-        candidates[i] = (contender_t){.start = &start, .rig = &rig};
+        candidates[i] = (racer_t){.start = &start, .rig = &rig};
         ASSERT_EQ(pthread_create(&candidates[i].thread, NULL, contend, &candidates[i]), 0);
     }
     for (int i = 0; i < 4; i++) ASSERT_EQ(pthread_join(candidates[i].thread, NULL), 0);

@@ -1,4 +1,4 @@
-/* Several contenders at once: nothing but the host's time depends on how many threads there are. */
+/* Several candidates at once: nothing but the host's time depends on how many threads there are. */
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -290,7 +290,7 @@ TEST(run, no_least_capacity_is_made_up) {
     }
 }
 
-/* Without --smallest the search covers only contenders with the fewest failures, and only if none serves everything. */
+/* Without --smallest the search covers only candidates with the fewest failures, and only if none serves everything. */
 TEST(run, the_nearest_are_searched_if_none_serves) {
     strata_trace_t *trace CLOSED_BY(trace_cleanup) = trace_of(COLUMNS "alloc,1,9437184,0,0\nalloc,2,5242880,0,1\nfree,2,0,0,2\n");
     strata_strategy_t *large CLOSED_BY(strategy_cleanup) = strategy_of("stack: [auto_growth: {chunk_size: 32MiB}, system]\n", NULL);

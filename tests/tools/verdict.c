@@ -261,16 +261,16 @@ TEST(provenance, stands_in_the_json) {
                     "\"command\": \"strata compare --capacity 24GiB --host-jitter 7 --device sim:h100 --repeat 1 --json from.json "
                     "--strategy strata --set stream_safe.poll=block --strategy paddle one.csv\"");
     EXPECT_CONTAINS(json, "\"device\": \"sim:h100\", \"capacity_bytes\": 25769803776, \"seed\": 7");
-    EXPECT_CONTAINS(json, "{\"contender\": \"paddle\", \"given\": \"paddle\", \"sha256\": \"");
+    EXPECT_CONTAINS(json, "{\"candidate\": \"paddle\", \"given\": \"paddle\", \"sha256\": \"");
     expect_hash(json, ONE, "{\"trace\": \"one.csv\", \"path\": \"one.csv\", ");
     char *text CLOSED_BY(text_cleanup) = strategy_text(json);
     ASSERT_NE(text, NULL);
     EXPECT_CONTAINS(text, "poll: block");
-    expect_hash(json, text, "{\"contender\": \"strata\", \"given\": \"strata\", ");
+    expect_hash(json, text, "{\"candidate\": \"strata\", \"given\": \"strata\", ");
     write_text("again.yaml", text);
     run_well("compare " BATCH "--capacity 24GiB --host-jitter 7 --json again.json --strategy again.yaml --label strata one.csv");
     char *again CLOSED_BY(text_cleanup) = json_text("again.json");
-    expect_hash(again, text, "{\"contender\": \"strata\", \"given\": \"again.yaml\", ");
+    expect_hash(again, text, "{\"candidate\": \"strata\", \"given\": \"again.yaml\", ");
     ran_t ran = run_well("merge from.json"); /* a merge keeps it */
     EXPECT_CONTAINS(ran.out, "\"provenance\": [{\"version\": \"");
     EXPECT_CONTAINS(ran.out, "\"verdicts\": [{\"trace\": \"one.csv\"");

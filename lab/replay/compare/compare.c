@@ -133,9 +133,9 @@ typedef struct all_runs {
     const strata_comparison_t *comparison;
     const strata_trace_t *trace;
     strata_trace_feed_t *feed; /* the source of rows until the whole trace is read */
-    bool *done; /* by contender: the feed has run its first repeat */
+    bool *done; /* by candidate: the feed has run its first repeat */
     strata_run_result_t *results;
-    double *times; /* of each run, grouped by contender */
+    double *times; /* of each run, grouped by candidate */
 } all_runs_t;
 
 /* The first repeat fills the results. Every repeat adds its time, except a checked one, because its time
@@ -173,7 +173,7 @@ static strata_status_t feed_job(void *context, size_t i) {
     return status;
 }
 
-/* Returns true if this contender has the fewest failed operations, or if --smallest asks for a search of all. */
+/* Returns true if this candidate has the fewest failed operations, or if --smallest asks for a search of all. */
 static bool is_searched(const all_runs_t *all, size_t candidate) {
     uint64_t fewest = UINT64_MAX;
     if (all->comparison->smallest) return true;
@@ -254,7 +254,7 @@ bool strata_compare_may_feed(const strata_comparison_t *comparison) {
     return !comparison->check && !comparison->follow && all_simulated(comparison);
 }
 
-/* If there are fewer threads than contenders, the later runs start late and find all rows already read. */
+/* If there are fewer threads than candidates, the later runs start late and find all rows already read. */
 static strata_status_t run_from_feed(all_runs_t *all) {
     const strata_comparison_t *comparison = all->comparison;
     strata_trace_t view = {.count = 0};

@@ -1,4 +1,4 @@
-/* Replays traces under several contenders, in turn and repeatedly, and searches for their minimum capacities. */
+/* Replays traces under several candidates, in turn and repeatedly, and searches for their minimum capacities. */
 #ifndef STRATA_REPLAY_COMPARE_H
 #define STRATA_REPLAY_COMPARE_H
 
@@ -16,19 +16,19 @@ typedef struct strata_comparison {
     size_t candidate_count;
     strata_timeline_options_t timeline;
     uint32_t repeat; /* 1 .. STRATA_FIGURE_REPEATS */
-    /* concurrent runs, at most one per contender, on simulated devices only; 0 or 1 runs them one after another */
+    /* concurrent runs, at most one per candidate, on simulated devices only; 0 or 1 runs them one after another */
     uint32_t threads;
     bool check; /* the happens-before checker watches the first repeat; only on simulated devices */
-    const strata_run_follow_t *follow; /* followers of each contender's first repeat; may be NULL */
-    bool smallest; /* also search for the minimum capacity of each contender; only on simulated devices */
-    bool nearest; /* if no contender serves everything, search for the minimum capacity of those with the fewest failures */
+    const strata_run_follow_t *follow; /* followers of each candidate's first repeat; may be NULL */
+    bool smallest; /* also search for the minimum capacity of each candidate; only on simulated devices */
+    bool nearest; /* if no candidate serves everything, search for the minimum capacity of those with the fewest failures */
     void (*progress)(void *context, const char *what, const char *label, uint64_t done, uint64_t all);
     void *progress_context; /* progress may be NULL */
 } strata_comparison_t;
 
-/* Replays one trace under every contender in the order A B C A B C. results[i] belongs to contender i. Except
+/* Replays one trace under every candidate in the order A B C A B C. results[i] belongs to candidate i. Except
  * for host times, the results do not depend on the number of threads. `follow` is called by several threads,
- * but for each contender by one only. `progress` is called by one thread at a time. Fails with E_UNSUPPORTED
+ * but for each candidate by one only. `progress` is called by one thread at a time. Fails with E_UNSUPPORTED
  * if an option needs simulated devices. */
 strata_status_t strata_compare(const strata_comparison_t *comparison, const strata_trace_t *trace, strata_run_result_t *results);
 /* Like strata_compare(), for a trace that is still being read. The first repeat of each run keeps up with the

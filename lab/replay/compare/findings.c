@@ -24,7 +24,7 @@ static void put_provenance(strata_output_t *out, const strata_provenance_t *prov
     strata_output_print(out, ",\n  \"strategies\": [");
     for (size_t i = 0; i < provenance->strategy_count; i++) {
         const strata_provenance_strategy_t *strategy = &provenance->strategies[i];
-        put_named(out, i ? ",\n    {" : "\n    {", "contender", strategy->label);
+        put_named(out, i ? ",\n    {" : "\n    {", "candidate", strategy->label);
         put_named(out, ", ", "given", strategy->given);
         put_named(out, ", ", "sha256", strategy->sha256);
         put_named(out, ", ", "text", strategy->text);
@@ -50,7 +50,7 @@ static void put_errors(strata_output_t *out, const strata_findings_t *findings) 
     if (findings->error_count > 0) strata_output_print(out, "],\n");
 }
 
-/* Writes the labels of a candidate and of the contenders that it represents. */
+/* Writes the labels of a candidate and of the candidates that it represents. */
 static void put_labels(strata_output_t *out, const strata_findings_t *findings, size_t trace, size_t candidate) {
     const strata_figures_t *runs = findings->runs + trace * findings->candidates;
     const size_t *stands_for = findings->stands_for + trace * findings->candidates;

@@ -36,7 +36,7 @@ typedef struct strata_trace_error {
     strata_error_t error;
 } strata_trace_error_t;
 
-/* `runs` and `stands_for` are indexed by trace, then by contender; `verdicts` and `next` by trace. */
+/* `runs` and `stands_for` are indexed by trace, then by candidate; `verdicts` and `next` by trace. */
 typedef struct strata_findings {
     const strata_figures_t *runs;
     size_t candidates, traces;

@@ -59,7 +59,7 @@ static bool same_target(const strata_target_t *a, const strata_target_t *b) {
     return profile && a->ordinal == b->ordinal && a->capacity == b->capacity && a->host_jitter == b->host_jitter;
 }
 
-/* Picks the lowest index among equal contenders, then replaces it by the preferred contender if that one is equal, too. */
+/* Picks the lowest index among equal candidates, then replaces it by the preferred candidate if that one is equal, too. */
 static void find_same(const strata_candidate_t *candidates, size_t count, char **texts, size_t *stands_for) {
     for (size_t i = 0; i < count; i++) {
         size_t k = 0;

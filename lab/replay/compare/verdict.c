@@ -12,11 +12,11 @@
 
 /* ---- the order --------------------------------------------------------------------------------------------------------- */
 
-/* The figures of a contender that the rule uses. */
+/* The figures of a candidate that the rule uses. */
 typedef struct candidate {
     size_t index;
     const strata_figures_t *figures;
-    bool serves, in_time; /* in_time: it ends within 1 % of the earliest contender that serves everything */
+    bool serves, in_time; /* in_time: it ends within 1 % of the earliest candidate that serves everything */
     uint64_t end_ns, peak;
     uint64_t failures, needed;
     bool preferred;

@@ -19,16 +19,16 @@ enum { STRATA_VERDICT_RUNS = 64, STRATA_VERDICT_TEXT = 4096 };
 
 typedef struct strata_verdict_subject {
     const strata_trace_t *trace;
-    const strata_run_result_t *results; /* one for each contender, filled by strata_compare() */
-    const size_t *stands_for; /* from strata_candidates_same(); if NULL, each contender represents itself */
+    const strata_run_result_t *results; /* one for each candidate, filled by strata_compare() */
+    const size_t *stands_for; /* from strata_candidates_same(); if NULL, each candidate represents itself */
     size_t count; /* 1 .. STRATA_VERDICT_RUNS */
 } strata_verdict_subject_t;
 
 typedef struct strata_verdict {
-    size_t order[STRATA_VERDICT_RUNS]; /* contenders that represent themselves, best first */
+    size_t order[STRATA_VERDICT_RUNS]; /* candidates that represent themselves, best first */
     size_t count;
     bool requests; /* the trace requests memory; otherwise all strategies are equal */
-    bool serves; /* the best contender serves everything */
+    bool serves; /* the best candidate serves everything */
     /* if none serves everything, the minimum capacity with which the best does; STRATA_FIGURE_NULL if unknown */
     uint64_t needed_bytes;
     char text[STRATA_VERDICT_TEXT]; /* printable sentences; starts with the trace's name */

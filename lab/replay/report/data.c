@@ -119,7 +119,7 @@ static strata_status_t put_traces(strata_output_t *out, const strata_page_t *pag
 strata_status_t strata_page_data(strata_output_t *out, strata_page_t *page, const strata_findings_t *findings) {
     strata_output_print(out, "{\"schema\": 1, ");
     put_named(out, "version", strata_version());
-    strata_output_print(out, ",\n\"contenders\": %zu,\n", page->candidates);
+    strata_output_print(out, ",\n\"candidates\": %zu,\n", page->candidates);
     put_fields(out);
     strata_status_t status = put_traces(out, page, findings);
     strata_output_print(out, "\"figures\": ");

@@ -7,7 +7,7 @@
 #include "lab/replay/draw/map.h"
 
 enum {
-    STRATA_PAGE_RUNS = 256, /* max traces times contenders of a page */
+    STRATA_PAGE_RUNS = 256, /* max traces times candidates of a page */
     STRATA_PAGE_REFUSALS = 8 /* max kept of each run; all are counted */
 };
 /* The first bytes of every page. A file that begins otherwise was not written by this command. */
@@ -32,7 +32,7 @@ typedef struct strata_page_run {
     strata_map_t map; /* at the peak of reserved memory */
 } strata_page_run_t;
 
-/* Runs are ordered by trace, then by contender. */
+/* Runs are ordered by trace, then by candidate. */
 typedef struct strata_page {
     strata_page_run_t *runs;
     strata_run_follow_t *follows;
@@ -45,7 +45,7 @@ typedef struct strata_page {
  * with E_HOST_MEMORY. */
 strata_status_t strata_page_begin(strata_page_t *page, size_t traces, size_t candidates);
 void strata_page_end(strata_page_t *page);
-/* Call before a trace is compared. Returns one follower for each of its contenders. */
+/* Call before a trace is compared. Returns one follower for each of its candidates. */
 const strata_run_follow_t *strata_page_follow(strata_page_t *page, size_t index, const strata_trace_t *trace);
 /* Drops the trace of a failed comparison. The next trace reuses its number. Fails with E_HOST_MEMORY. */
 strata_status_t strata_page_drop_trace(strata_page_t *page, size_t index);

@@ -17,7 +17,7 @@
  * - SPREAD: {min, median, max}. */
 #define STRATA_FIGURE_MAP(X)                                                                                                       \
     X(TEXT, trace, "", "trace file, with enough folders to be unique in the comparison")                                           \
-    X(TEXT, label, "", "unique name of the contender")                                                                             \
+    X(TEXT, label, "", "unique name of the candidate")                                                                             \
     X(TEXT, strategy, "", "name of the strategy")                                                                                  \
     X(OPTIONS, options, "", "values changed by --set, by path")                                                                    \
     X(TEXT, device, "", "device of the run")                                                                                       \

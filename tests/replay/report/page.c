@@ -86,7 +86,7 @@ static made_t *make(const strata_trace_t *trace, const strata_candidate_t *candi
     return made;
 }
 
-static strata_candidate_t contender_of(const strata_strategy_t *strategy, const char *label, uint64_t capacity) {
+static strata_candidate_t candidate_of(const strata_strategy_t *strategy, const char *label, uint64_t capacity) {
     return (strata_candidate_t){
         .label = label, .strategy = strategy, .target = {.profile = strata_sim_profile("h100"), .capacity = capacity}};
 }
@@ -94,7 +94,7 @@ static strata_candidate_t contender_of(const strata_strategy_t *strategy, const 
 /* A page of two presets; the strategies live as long as the process. */
 static made_t *make_two(const strata_trace_t *trace, const char *a, const char *b, uint64_t capacity) {
     strata_strategy_t *strategies[] = {strategy_of(a, NULL), strategy_of(b, NULL)};
-    strata_candidate_t candidates[] = {contender_of(strategies[0], a, capacity), contender_of(strategies[1], b, capacity)};
+    strata_candidate_t candidates[] = {candidate_of(strategies[0], a, capacity), candidate_of(strategies[1], b, capacity)};
     made_t *made = trace && strategies[0] && strategies[1] ? make(trace, candidates, 2) : NULL;
     strata_strategy_delete(strategies[0]);
     strata_strategy_delete(strategies[1]);
@@ -227,7 +227,7 @@ TEST(page, a_map_of_few_rows_has_every_byte) {
     strata_strategy_t *strategy CLOSED_BY(strategy_cleanup) = strategy_of("pytorch", NULL);
     ASSERT_TRUE(trace && strategy);
     result = replay_trace(trace, strategy, 0, LAG);
-    strata_candidate_t candidate = contender_of(strategy, "pytorch", 0);
+    strata_candidate_t candidate = candidate_of(strategy, "pytorch", 0);
     strata_page_run_t run = {.trace = trace, .result = &result};
     ASSERT_OK(take_map(trace, &candidate, &run));
     static const size_t mosts[] = {100000, 300, 40, 3, 0};
@@ -329,7 +329,7 @@ TEST(page, names_stay_text) {
                                                                      "alloc,2,104857600,0,0,</style>\n");
     strata_strategy_t *strategy CLOSED_BY(strategy_cleanup) = strategy_of("pytorch", NULL);
     ASSERT_TRUE(trace && strategy);
-    strata_candidate_t candidates[] = {contender_of(strategy, BREAKS_OUT, 32 * MIB), contender_of(strategy, "</PRE><b>", 0)};
+    strata_candidate_t candidates[] = {candidate_of(strategy, BREAKS_OUT, 32 * MIB), candidate_of(strategy, "</PRE><b>", 0)};
     made_t *made CLOSED_BY(made_cleanup) = make(trace, candidates, 2);
     expect_page(made);
     if (!made->text) return;
@@ -356,7 +356,7 @@ TEST(page, needs_host_memory) {
     strata_trace_t *trace CLOSED_BY(trace_cleanup) = trace_of(COLUMNS "alloc,1,1048576,0,0\nfree,1,0,0,1\nalloc,2,512,0,2\n");
     strata_strategy_t *strategy CLOSED_BY(strategy_cleanup) = strategy_of("system", NULL);
     ASSERT_TRUE(trace && strategy);
-    strata_candidate_t candidate = contender_of(strategy, "system", 0);
+    strata_candidate_t candidate = candidate_of(strategy, "system", 0);
     char path[512];
     static made_t made;
     snprintf(path, sizeof path, "%s", temporary("page.html"));

@@ -37,20 +37,20 @@ function shownVerdict() {
 }
 
 /* Returns the runs of the shown trace, one per strategy. Strategies that cannot differ on the trace share one
- * run. `index` is the position in this list, `contender` the position in the comparison. */
+ * run. `index` is the position in this list, `candidate` the position in the comparison. */
 function shownRuns() {
   const runs = [], shown = new Set(shownVerdict().order.map((labels) => labels[0]));
-  for (let i = 0; i < data.contenders; i++) {
-    const at = state.trace * data.contenders + i, run = data.runs[at], figures = data.figures.runs[at];
+  for (let i = 0; i < data.candidates; i++) {
+    const at = state.trace * data.candidates + i, run = data.runs[at], figures = data.figures.runs[at];
     if (!shown.has(figures.label)) continue;
     run.curves = run.curves || decodeRun(run);
-    runs.push({ index: runs.length, contender: i, label: figures.label, figures, run, color: `--c${i % 10}`, again: i >= 10 });
+    runs.push({ index: runs.length, candidate: i, label: figures.label, figures, run, color: `--c${i % 10}`, again: i >= 10 });
   }
   return runs;
 }
 
 function visibleRuns() {
-  return shownRuns().filter((run) => !state.hidden.has(run.contender));
+  return shownRuns().filter((run) => !state.hidden.has(run.candidate));
 }
 
 /* Returns the bytes in the chunks by state, at the peak of reserved memory. `pool` is the rest, which a driver pool keeps. */

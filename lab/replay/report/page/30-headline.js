@@ -122,11 +122,11 @@ function renderFigures() {
 
 /* Builds one row per trace with the reserved over the requested bytes of each strategy. */
 function everyTrace() {
-  const labels = data.figures.runs.slice(0, data.contenders).map((figures) => figures.label);
+  const labels = data.figures.runs.slice(0, data.candidates).map((figures) => figures.label);
   return element("details", null, element("summary", null, `All ${data.traces.length} traces: reserved over requested, at the peaks`),
     table(["trace", ...labels], data.traces.map((trace, at) => element("tr", null, element("th", { scope: "row" }, trace.name),
       labels.map((_, i) => {
-        const figures = data.figures.runs[at * data.contenders + i];
+        const figures = data.figures.runs[at * data.candidates + i];
         return element("td", figures.failed_operations ? { class: "alarm" } : null,
           times(figures.peak_reserved_bytes / figures.peak_requested_bytes));
       })))));

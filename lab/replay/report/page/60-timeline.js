@@ -121,8 +121,8 @@ function timelineTools(group, redraw) {
     group.view = group.cursor = null;
     redraw();
   }));
-  const strategies = runs.map((run) => toggle(run.label, !state.hidden.has(run.contender), (on) => {
-    if (on) state.hidden.delete(run.contender); else state.hidden.add(run.contender);
+  const strategies = runs.map((run) => toggle(run.label, !state.hidden.has(run.candidate), (on) => {
+    if (on) state.hidden.delete(run.candidate); else state.hidden.add(run.candidate);
     redraw();
   }, runKey(run)));
   const curves = data.curves.map((curve) => {

@@ -25,7 +25,7 @@ const parts = [["figures", "Figures"], ["timeline", "Memory"], ["blocks", "Block
   ["difference", "Difference"], ["streams", "Streams"], ["fields", "Fields"]];
 
 function renderFrame() {
-  document.getElementById("contents").replaceChildren(...parts.filter(([id]) => id !== "difference" || data.contenders > 1)
+  document.getElementById("contents").replaceChildren(...parts.filter(([id]) => id !== "difference" || data.candidates > 1)
     .map(([id, name]) => element("a", { href: `#${id}` }, name)));
   document.getElementById("footer").textContent = `Made by strata ${data.version}. The page loads nothing and sends nothing, and contains its figures as JSON `
     + "(the element with the ID data). docs/guide.md explains the page, and docs/records.md how a replay runs.";
