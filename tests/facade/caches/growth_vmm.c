@@ -253,6 +253,15 @@ TEST(growth_vmm, what_was_refused_was_not_needed) {
     RIG_FREE(&rig, first, second);
 }
 
+/* A view of the idle memory would need more handles than the device can give. */
+TEST(growth_vmm, a_request_above_the_device_takes_nothing_beside_idle_memory) {
+    RIG(rig, "stack: [auto_growth_vmm, vmm]", 8 * GIB);
+    strata_block_t none;
+    EXPECT_OK(strata_free(rig.s, rig_allocate(&rig, NULL, 2 * GIB).ref));
+    EXPECT_STATUS(STRATA_E_NO_MEMORY, strata_allocate(rig.s, rig.gpu, NULL, 40 * GIB, &none));
+    EXPECT_EQ(rig_figures(&rig).peak_reserved_bytes, 2 * GIB);
+}
+
 /* What is left of the memory that came for a block touches the room after it, and the next block begins there. */
 TEST(growth_vmm, blocks_follow_one_another) {
     RIG(rig, EXACT, 0);

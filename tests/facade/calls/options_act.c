@@ -90,6 +90,7 @@ static const struct {
     {"auto_growth_vmm", "slack", "growth_vmm.within_the_slack_memory_is_created"},
     {"auto_growth_vmm", "slack_least", "growth_vmm.within_the_slack_memory_is_created"},
     {"auto_growth_vmm", "views", "growth_vmm.without_views_memory_is_created"},
+    {"auto_growth_vmm", "moves", "growth_moves.none_without_the_option"},
     {"caching_vmm", "pools_on_oom",
      "facade_pools.one_that_lends_serves_who_would_fail"}, /* the code of caching, as the next one's */
     {"caching_vmm", "reuse_in_capture", "peers_pytorch_graphs.test_graph_capture_reclaim_2_streams"},

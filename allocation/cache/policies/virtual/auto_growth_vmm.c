@@ -19,6 +19,8 @@ static const strata_option_row_t options[] = {
      "min bytes that `slack` allows, but at most 1/28 of peak use"},
     {"views", STRATA_OPTION_BOOL, offsetof(auto_growth_vmm_options_t, views), "true", 0, 0, NULL,
      "map idle parts of handles a second time as one block; false to only create and give back handles"},
+    {"moves", STRATA_OPTION_BOOL, offsetof(auto_growth_vmm_options_t, moves), "true", 0, 0, NULL,
+     "with `views`: once blocks keep being replaced by slightly larger ones, move idle handles beside a free block"},
     {0},
 };
 
@@ -26,6 +28,7 @@ static const strata_stat_row_t stats[] = {
     {"views", "count", offsetof(auto_growth_vmm_t, views), "current views: second mappings of handles as one block"},
     {"viewed", "count", offsetof(auto_growth_vmm_t, mapped), "mappings in these views"},
     {"joins", "count", offsetof(auto_growth_vmm_t, joins), "requests that views served"},
+    {"moves", "count", offsetof(auto_growth_vmm_t, moves), "handles moved beside a free block"},
     {"creations", "count", offsetof(auto_growth_vmm_t, creations), "handles created"},
     {0},
 };

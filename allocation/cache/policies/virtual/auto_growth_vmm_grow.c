@@ -19,6 +19,8 @@ enum {
     USUAL = 1, /* a size is not divided if it was created this often among the latest STRATA_VMM_REMEMBERED */
     PAIRS_FROM = 8, /* after this many blocks of one size in a row, each growth is for two */
     UNSEEN = 16, /* after this many sizes that were not requested before, handles are small */
+    REPEATS_MAX = 256, /* after this many misses of known sizes the program's blocks have stopped growing */
+    PARTS_STEP = 8, /* a size has grown from another by at most this part of itself */
     PARTS_UNSEEN = 2048, /* max size of such a small handle, but at least UNSEEN_MIN */
     SPARE_OF_LITTLE = 16, /* limits SPARE_MIN */
     SLACK_OF_LITTLE = 28 /* limits `slack_least` */
@@ -61,12 +63,29 @@ static uint64_t handle_at_most(const auto_growth_vmm_t *self) {
     return in_handles(self, strata_max(self->peak_used / PARTS_LARGEST, LARGEST_LEAST));
 }
 
+/* Counts a new size as growth if the next smaller size of recent requests is near, and much nearer than the next
+ * larger one. Random sizes have both equally near, so their count stays low. */
+static void note_growth(auto_growth_vmm_t *self, uint64_t size) {
+    uint64_t below = UINT64_MAX, above = UINT64_MAX;
+    for (uint32_t i = 0; i < STRATA_VMM_ASKED; i++) {
+        uint64_t asked = self->asked[i];
+        if (asked < size) below = strata_min(below, size - asked);
+        else above = strata_min(above, asked - size);
+    }
+    bool grows = below <= size / PARTS_STEP && below <= above / 2;
+    if (grows) self->repeats = 0;
+    if (grows) self->growths++;
+    else if (self->growths > 0 && !strata_growth_vmm_is_growing(self)) self->growths--;
+}
+
 /* Notes a size. Returns true if the program's sizes do not repeat. Such a program leaves free pieces in the
  * middle of handles, where no view can use them. Small handles lose less that way. A program that repeats its
  * sizes would pay for small handles in each view. */
 static bool note_asked(auto_growth_vmm_t *self, uint64_t size) {
     bool known = false;
     for (uint32_t i = 0; i < STRATA_VMM_ASKED && !known; i++) known = self->asked[i] == size;
+    if (!known) note_growth(self, size);
+    else if (++self->repeats > REPEATS_MAX) self->growths = 0;
     if (!known) self->asked[self->asked_next++ % STRATA_VMM_ASKED] = size;
     self->unseen = known ? self->unseen / 2 : self->unseen + 1;
     return self->unseen >= UNSEEN;
@@ -79,6 +98,13 @@ static bool is_usual(auto_growth_vmm_t *self, uint64_t bytes) {
     for (uint32_t i = 0; i < STRATA_VMM_REMEMBERED; i++) times += self->created[i] == bytes;
     self->created[self->created_next++ % STRATA_VMM_REMEMBERED] = bytes;
     return times >= USUAL;
+}
+
+void strata_growth_vmm_add_free(auto_growth_vmm_t *self, uint32_t slot, vmm_kind_t pool) {
+    strata_record_t *block = strata_slab_record(slab(self), slot);
+    block->pool = (uint8_t)pool;
+    self->growth.used_bytes += block->size;
+    self->growth.chunks.known = strata_auto_growth_free_block(&self->growth, block);
 }
 
 /* Creates handles of `bytes` bytes together, of about `most` bytes each, with the locks open. They follow the *done
@@ -101,10 +127,7 @@ static strata_status_t create(auto_growth_vmm_t *self, const vmm_room_t *room, u
         self->creations++;
         self->small_bytes += room->kind == STRATA_VMM_SMALL ? size : 0;
         *done += size;
-        strata_record_t *block = strata_slab_record(slab(self), slot);
-        block->pool = (uint8_t)room->kind;
-        self->growth.used_bytes += block->size;
-        self->growth.chunks.known = strata_auto_growth_free_block(&self->growth, block);
+        strata_growth_vmm_add_free(self, slot, room->kind);
     }
     return status;
 }
@@ -172,7 +195,8 @@ static strata_status_t join_idle(auto_growth_vmm_t *self, growth_t *growth, cons
     status = find_room(self, growth, request->call);
     lacking = in_handles(self, lacking);
     if (status != STRATA_OK || lacking == 0 || lacking >= growth->missing) return status;
-    status = create(self, &growth->room, lacking, growth->most, request, &done);
+    uint64_t most = is_doubtful(self, lacking, request->call) ? lacking : growth->most;
+    status = create(self, &growth->room, lacking, most, request, &done);
     if (status == STRATA_OK) status = strata_growth_vmm_view(self, growth->rounded, request, served, &lacking);
     return status == STRATA_OK && !*served ? find_room(self, growth, request->call) : status;
 }
@@ -182,9 +206,17 @@ static strata_status_t find_or_create(auto_growth_vmm_t *self, uint64_t rounded,
     growth_t growth = {
         .rounded = rounded, .pool = strata_auto_growth_pool_for(&self->growth, rounded), .most = handle_at_most(self)};
     strata_status_t status = find_room(self, &growth, request->call);
+    bool unseen = growth.pool == STRATA_VMM_LARGE && note_asked(self, rounded);
     if (status == STRATA_OK && growth.pool == STRATA_VMM_LARGE && growth.missing > allowance(self)) {
-        if (note_asked(self, rounded)) growth.most = in_handles(self, strata_max(self->peak_used / PARTS_UNSEEN, UNSEEN_MIN));
-        status = join_idle(self, &growth, request, served);
+        bool grows = strata_growth_vmm_is_growing(self);
+        if (unseen && !grows) growth.most = in_handles(self, strata_max(self->peak_used / PARTS_UNSEEN, UNSEEN_MIN));
+        *served = grows ? strata_growth_vmm_reuse_view(self, rounded, request->size) : NULL;
+        if (*served) return STRATA_OK;
+        if (grows) {
+            strata_growth_vmm_gather(self, &growth.room, growth.missing, request->call);
+            status = find_room(self, &growth, request->call);
+        }
+        if (status == STRATA_OK && growth.missing > allowance(self)) status = join_idle(self, &growth, request, served);
     }
     if (status != STRATA_OK || *served || growth.missing == 0) return status;
     strata_growth_vmm_drop_shadows(self, false, request->call);

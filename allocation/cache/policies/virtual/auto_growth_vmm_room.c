@@ -3,39 +3,62 @@
 
 #include "platform/arithmetic.h"
 
+enum { GROWTH = 4, WIDE = 64 }; /* a range is WIDE times as large as the first of blocks that grow */
+
 #define FIRST_RANGE (1ull << 30)
 #define LIMIT       (1ull << 46) /* max bytes of addresses that a request may need */
 
-static uint64_t free_bytes_of(const auto_growth_vmm_t *self, uint32_t slot) {
+/* A search for room. With `to_grow`, a block that extends no free block gets room to become GROWTH times as large. */
+typedef struct search {
+    uint64_t size;
+    bool to_grow;
+    vmm_room_t *best;
+} search_t;
+
+/* Returns the bytes of a free block that the request may extend. The free rest of a live block that may grow
+ * itself is none of these. */
+static uint64_t free_bytes_of(const auto_growth_vmm_t *self, const search_t *search, uint32_t slot) {
     const strata_slab_t *slab = strata_growth_vmm_slab(self);
-    return slot && strata_slab_is_idle(slab, slot) ? strata_slab_record(slab, slot)->size : 0;
+    uint64_t bytes = slot && strata_slab_is_idle(slab, slot) ? strata_slab_record(slab, slot)->size : 0;
+    return search->to_grow && bytes < search->size / 2 ? 0 : bytes;
 }
 
-/* Keeps the room where fewer bytes are missing. Among equals it keeps the narrower room. */
-static void consider(const auto_growth_vmm_t *self, vmm_room_t *best, const vmm_room_t *room, uint64_t size) {
-    uint64_t missing = size - strata_min(size, room->have);
-    if (!strata_round_up(missing, self->granularity, &missing) || room->width < missing) return;
-    if (best->width && (room->have < best->have || (room->have == best->have && room->width >= best->width))) return;
+/* Keeps the room where fewer bytes are missing. Among equals it keeps the narrower room, so that later blocks
+ * touch, or the wider one for a block that will grow. */
+static void consider(const auto_growth_vmm_t *self, const search_t *search, const vmm_room_t *room) {
+    vmm_room_t *best = search->best;
+    uint64_t missing = search->size - strata_min(search->size, room->have);
+    bool apart = search->to_grow && room->have == 0;
+    if (!strata_round_up(missing, self->granularity, &missing) || room->width / (apart ? GROWTH : 1) < missing) return;
+    bool fits_better = apart ? room->width > best->width : room->width < best->width;
+    if (best->width && (room->have < best->have || (room->have == best->have && !fits_better))) return;
     *best = *room;
 }
 
-static void consider_gap(auto_growth_vmm_t *self, vmm_room_t *best, const strata_gap_t *gap, uint64_t size) {
-    vmm_room_t room = {.at = gap->begin, .width = gap->end - gap->begin, .kind = best->kind};
-    if (room.width == 0) return;
+static void consider_gap(auto_growth_vmm_t *self, const search_t *search, const strata_gap_t *gap) {
+    const vmm_room_t whole = {.at = gap->begin, .width = gap->end - gap->begin, .kind = search->best->kind};
+    if (whole.width == 0) return;
+    vmm_room_t room = whole;
     if (gap->run) room.beside = strata_runs_last_block(&self->runs, gap->run);
-    room.have = free_bytes_of(self, room.beside);
+    room.have = free_bytes_of(self, search, room.beside);
     if (room.have == 0) room.beside = 0;
-    consider(self, best, &room, size);
+    if (room.have == 0 && gap->run && search->to_grow) {
+        /* The block before the gap may grow as well. */
+        room.at += strata_round_down(whole.width / 2, self->granularity);
+        room.width = gap->end - room.at;
+    }
+    consider(self, search, &room);
     if (gap->next == 0) return;
+    room = whole;
     room.beside = strata_runs_first_block(&self->runs, gap->next);
-    room.have = free_bytes_of(self, room.beside);
+    room.have = free_bytes_of(self, search, room.beside);
     room.below = true;
-    if (room.have > 0) consider(self, best, &room, size);
+    if (room.have > 0) consider(self, search, &room);
 }
 
 /* Considers the gaps of a range in order of addresses, without the addresses that shadows block. The last
  * addresses stay free, so that runs of two ranges never touch. */
-static void search_range(auto_growth_vmm_t *self, const vmm_range_t *range, uint64_t size, vmm_room_t *best) {
+static void search_range(auto_growth_vmm_t *self, const vmm_range_t *range, const search_t *search) {
     uint64_t end = range->base + range->size - self->granularity;
     uint32_t shadow = strata_growth_vmm_shadow_from(self, range->base);
     for (strata_gap_t gap = {.end = range->base}; strata_runs_next_gap(&self->runs, end, &gap);) {
@@ -43,11 +66,11 @@ static void search_range(auto_growth_vmm_t *self, const vmm_range_t *range, uint
         for (; shadow; shadow = strata_order_next(&self->shadows, shadow)) {
             const vmm_shadow_t *s = strata_growth_vmm_shadow(self, shadow);
             if (s->at >= gap.end) break;
-            consider_gap(self, best, &(strata_gap_t){.begin = left.begin, .end = s->at, .run = left.run}, size);
+            consider_gap(self, search, &(strata_gap_t){.begin = left.begin, .end = s->at, .run = left.run});
             left.begin = s->at + s->size;
             left.run = 0;
         }
-        consider_gap(self, best, &left, size);
+        consider_gap(self, search, &left);
     }
 }
 
@@ -62,7 +85,7 @@ static strata_status_t add_range(auto_growth_vmm_t *self, uint64_t size, vmm_kin
     if (least > LIMIT)
         return strata_fail(STRATA_E_NO_MEMORY, 0, "no device has %llu bytes of address space", (unsigned long long)least);
     least += self->granularity;
-    range.size = strata_max(range.size, 4 * least);
+    range.size = strata_max(range.size, (strata_growth_vmm_is_growing(self) ? WIDE : 4) * least);
     strata_unlocked_t opened = strata_call_unlock(call);
     strata_status_t status = strata_vmm_reserve(self->vmm, range.size, &range.base);
     if (status != STRATA_OK) status = strata_vmm_reserve(self->vmm, range.size = least, &range.base);
@@ -72,15 +95,22 @@ static strata_status_t add_range(auto_growth_vmm_t *self, uint64_t size, vmm_kin
     return status;
 }
 
+static void search_ranges(auto_growth_vmm_t *self, const search_t *search) {
+    for (uint32_t i = 0; i < self->range_count; i++)
+        if (self->ranges[i].kind == search->best->kind) search_range(self, &self->ranges[i], search);
+}
+
 strata_status_t strata_growth_vmm_find_room(auto_growth_vmm_t *self, uint64_t size, vmm_kind_t kind, strata_call_t *call,
                                             vmm_room_t *room) {
+    search_t search = {.size = size, .to_grow = kind == STRATA_VMM_LARGE && strata_growth_vmm_is_growing(self), .best = room};
     *room = (vmm_room_t){.kind = kind};
-    for (uint32_t i = 0; i < self->range_count; i++)
-        if (self->ranges[i].kind == kind) search_range(self, &self->ranges[i], size, room);
+    search_ranges(self, &search);
     if (room->width) return STRATA_OK;
     strata_status_t status = add_range(self, size, kind, call);
-    if (status == STRATA_OK) search_range(self, &self->ranges[self->range_count - 1], size, room);
-    return status;
+    if (status != STRATA_OK && !search.to_grow) return status;
+    search.to_grow = search.to_grow && status == STRATA_OK;
+    search_ranges(self, &search);
+    return room->width ? STRATA_OK : status;
 }
 
 /* ---- unreserving ---- */

@@ -85,6 +85,8 @@ static uint32_t count_passed(auto_growth_vmm_t *self) {
 
 static void end_mapping(auto_growth_vmm_t *self, const vmm_shadow_t *shadow) {
     if (shadow->alias) (void)strata_vmm_end_alias(self->vmm, shadow->alias);
+    if (shadow->is_moved && !strata_vmm_unmap(self->vmm, shadow->at, shadow->size))
+        strata_vmm_defer_unmap(self->vmm, shadow->at, shadow->size);
 }
 
 /* Takes the first `count` shadows, or all of them. */
@@ -138,6 +140,7 @@ void strata_growth_vmm_drop_shadows(auto_growth_vmm_t *self, bool wait, strata_c
         if (shadow->event) strata_events_release(&self->growth.base.domain->events, shadow->event);
         shadow->event = NULL;
         shadow->alias = 0;
+        shadow->is_moved = false;
         strata_growth_vmm_unblock(self, number);
     }
 }

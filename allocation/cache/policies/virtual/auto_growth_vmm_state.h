@@ -24,6 +24,7 @@
  *     auto_growth_vmm_grow.c     decides what serves a miss, and creates handles
  *     auto_growth_vmm_survey.c   finds the free pieces of handles, and chooses those for a view
  *     auto_growth_vmm_views.c    builds, reuses and ends views
+ *     auto_growth_vmm_moves.c    moves idle handles beside a free block
  *     auto_growth_vmm_room.c     ranges, and the room in them
  *     auto_growth_vmm_shadows.c  blocks addresses until the mapping there has ended */
 #ifndef STRATA_ALLOCATION_LAYER_AUTO_GROWTH_VMM_STATE_H
@@ -42,6 +43,7 @@ enum {
     STRATA_VMM_CANDIDATES = 2048,
     STRATA_VMM_REMEMBERED = 8,
     STRATA_VMM_ASKED = 64,
+    STRATA_VMM_GROWING = 10, /* after this many growths the program's blocks are taken to grow */
     STRATA_VMM_VIEW_NUMBER = STRATA_RUNS_NUMBER + 1, /* chunk number of the blocks that views serve */
     /* `pool` of a block that belongs to a view, which serves it at another address */
     STRATA_VMM_IN_A_VIEW = STRATA_AUTO_GROWTH_POOLS
@@ -51,7 +53,7 @@ typedef struct auto_growth_vmm_options {
     auto_growth_options_t none; /* the options of auto_growth, all off */
     double slack;
     uint64_t slack_least;
-    bool views;
+    bool views, moves;
 } auto_growth_vmm_options_t;
 
 /* A part, with the free bytes at its ends as of the survey with that number. If all of it is free, both ends
@@ -71,6 +73,7 @@ typedef struct vmm_shadow {
     strata_order_link_t link; /* by address */
     uint64_t at, size;
     uint32_t alias; /* vmm's number of the mapping, or 0 if vmm ends the mapping by itself */
+    bool is_moved; /* the handle that was mapped here has moved, and this mapping is still to be ended */
     bool is_kept; /* vmm could not end the mapping. The addresses are free once it can. */
     uint32_t part; /* the part that is mapped here, while a view uses it */
     uint32_t own; /* slot of the block of the part that the view has taken, or 0 */
@@ -119,6 +122,8 @@ typedef struct auto_growth_vmm {
     uint64_t created[STRATA_VMM_REMEMBERED]; /* ring of the sizes of the latest creations, in bytes */
     uint32_t created_next;
     uint64_t asked[STRATA_VMM_ASKED]; /* ring of the distinct sizes that pieces were to serve */
+    uint32_t growths; /* number of large misses of a new size a little larger than one of them */
+    uint32_t repeats; /* number of large misses of a known size since the last growth */
     uint32_t asked_next, unseen; /* count of recent sizes that were not among them, halved by each one that was */
     uint64_t row_size; /* size in a row of misses of one size, each at a new peak of used bytes */
     uint32_t row_count; /* number of blocks created in this row */
@@ -137,7 +142,7 @@ typedef struct auto_growth_vmm {
     uint32_t oldest, newest; /* views in order of use */
     uint64_t mapped; /* number of shadows that belong to views */
     uint64_t survey; /* number of the latest survey */
-    uint64_t views, joins, creations; /* statistics */
+    uint64_t views, joins, creations, moves; /* statistics */
     vmm_candidates_t candidates; /* of the current miss */
 } auto_growth_vmm_t;
 
@@ -153,6 +158,11 @@ static inline vmm_part_t *strata_growth_vmm_part(const auto_growth_vmm_t *self, 
 }
 
 /* Except in create and destroy, all functions run under the lock of the cache's stack. */
+
+/* Returns true if the program replaces large blocks by slightly larger ones. */
+static inline bool strata_growth_vmm_is_growing(const auto_growth_vmm_t *self) {
+    return self->growths >= STRATA_VMM_GROWING && strata_growth_vmm_options(self)->moves;
+}
 
 /* ---- room ---- */
 
@@ -201,6 +211,8 @@ strata_status_t strata_growth_vmm_init_views(auto_growth_vmm_t *self);
  * bytes that are lacking, or 0 for other causes. */
 strata_status_t strata_growth_vmm_view(auto_growth_vmm_t *self, uint64_t rounded, const strata_request_t *request,
                                        strata_record_t **served, uint64_t *missing);
+/* Like strata_growth_vmm_view(), but it makes no new view. Returns NULL if no idle view has the free bytes. */
+strata_record_t *strata_growth_vmm_reuse_view(auto_growth_vmm_t *self, uint64_t rounded, size_t size);
 /* Frees a block that a view serves. */
 void strata_growth_vmm_free_viewed(auto_growth_vmm_t *self, strata_record_t *block);
 /* Ends every idle view. */
@@ -213,6 +225,13 @@ strata_status_t strata_growth_vmm_validate_views(auto_growth_vmm_t *self);
 static inline vmm_view_t *strata_growth_vmm_view_at(const auto_growth_vmm_t *self, uint32_t view) {
     return strata_node(&self->view_nodes, view);
 }
+
+/* ---- moves ---- */
+
+/* Moves idle handles of up to `missing` bytes into a room. Ends the idle views. May open the locks. */
+void strata_growth_vmm_gather(auto_growth_vmm_t *self, const vmm_room_t *room, uint64_t missing, strata_call_t *call);
+/* Adds the block of a mapped handle, which is in no index, to the free blocks of a pool. */
+void strata_growth_vmm_add_free(auto_growth_vmm_t *self, uint32_t slot, vmm_kind_t pool);
 
 /* ---- shadows ---- */
 

@@ -300,18 +300,28 @@ static strata_status_t build_new(auto_growth_vmm_t *self, uint64_t rounded, cons
     return build(self, rounded, request, room.at, served);
 }
 
-strata_status_t strata_growth_vmm_view(auto_growth_vmm_t *self, uint64_t rounded, const strata_request_t *request,
-                                       strata_record_t **served, uint64_t *missing) {
+static bool may_view(const auto_growth_vmm_t *self) {
+    return strata_growth_vmm_options(self)->views && attention_of(&self->growth.base) != 0 &&
+           !strata_chunks_are_pinned(&self->growth.chunks);
+}
+
+strata_record_t *strata_growth_vmm_reuse_view(auto_growth_vmm_t *self, uint64_t rounded, size_t size) {
     uint64_t begin;
-    *served = NULL;
-    *missing = 0;
-    strata_status_t status = STRATA_OK;
-    bool may = strata_growth_vmm_options(self)->views && attention_of(&self->growth.base) != 0;
-    if (!may || strata_chunks_are_pinned(&self->growth.chunks)) return status;
+    if (!may_view(self)) return NULL;
     strata_growth_vmm_survey(self);
     uint32_t view = find_view(self, rounded, &begin);
-    if (view) *served = serve(self, view, begin, rounded, request->size);
-    else if ((*missing = strata_growth_vmm_choose(self, rounded)) == 0) status = build_new(self, rounded, request, served);
+    strata_record_t *served = view ? serve(self, view, begin, rounded, size) : NULL;
+    self->joins += served != NULL;
+    return served;
+}
+
+strata_status_t strata_growth_vmm_view(auto_growth_vmm_t *self, uint64_t rounded, const strata_request_t *request,
+                                       strata_record_t **served, uint64_t *missing) {
+    *missing = 0;
+    *served = strata_growth_vmm_reuse_view(self, rounded, request->size);
+    if (*served || !may_view(self)) return STRATA_OK;
+    strata_status_t status = STRATA_OK;
+    if ((*missing = strata_growth_vmm_choose(self, rounded)) == 0) status = build_new(self, rounded, request, served);
     self->joins += *served != NULL;
     return status;
 }

@@ -1,0 +1,45 @@
+/* Blocks that keep growing, with the checker on: handles move beside a free block, but never during a capture. */
+#include <string.h>
+
+#include "tests/graphs/graphs.h"
+
+enum { STEPS = 60 };
+
+static void find_moves(const strata_layer_figure_t *figure, void *context) {
+    if (strcmp(figure->name, "moves") == 0) *(uint64_t *)context += figure->value;
+}
+
+/* Replaces a block by larger ones, and works on each. Returns the number of handles that have moved. */
+static uint64_t grow(captured_t *c) {
+    uint64_t moves = 0;
+    strata_block_t block = rig_allocate(&c->rig, c->stream, 24 * MIB);
+    for (size_t i = 0; i < STEPS; i++) {
+        strata_block_t next = rig_allocate(&c->rig, c->stream, block.size + (i % 3 + 1) * 2 * MIB);
+        captured_work(c, c->stream, &block);
+        captured_work(c, c->stream, &next);
+        EXPECT_OK(strata_free(c->rig.s, block.ref));
+        block = next;
+    }
+    EXPECT_OK(strata_layer_figures(c->rig.s, c->rig.gpu, find_moves, &moves));
+    EXPECT_OK(strata_free(c->rig.s, block.ref));
+    return moves;
+}
+
+TEST(graph_growing, moved_memory_has_no_hazard) {
+    captured_t c;
+    captured_open(&c, "strata");
+    EXPECT_GT(grow(&c), 0);
+    captured_close(&c);
+}
+
+/* The graph would use the old address at its launch. */
+TEST(graph_growing, no_handle_moves_during_a_capture) {
+    captured_t c;
+    captured_open(&c, "strata");
+    captured_begin(&c);
+    EXPECT_EQ(grow(&c), 0);
+    captured_end(&c);
+    captured_launch(&c);
+    captured_destroy(&c);
+    captured_close(&c);
+}
