@@ -152,6 +152,19 @@ TEST(growth_moves, end_if_sizes_repeat) {
     EXPECT_EQ(join_two(&rig), 0);
 }
 
+/* The device reserves no more addresses. The first range has room for the blocks, but not for what they may become. */
+TEST(growth_moves, narrow_room_is_enough) {
+    RIG(rig, GROWING, 0);
+    strata_block_t blocks[2];
+    begin(&rig, blocks, 2, 100 * MIB);
+    for (size_t i = 0; i < 4; i++) ASSERT_TRUE(replace(&rig, blocks, 2, (i % 3 + 1) * 2 * MIB)); /* views have a range now */
+    ASSERT_OK(strata_sim_fail(rig.devices[0], STRATA_CALL_reserve, 1, true, STRATA_E_NO_MEMORY));
+    for (size_t i = 0; i < 12; i++) EXPECT_TRUE(replace(&rig, blocks, 2, (i % 3 + 1) * 2 * MIB));
+    strata_sim_clear_faults(rig.devices[0]);
+    EXPECT_OK(strata_validate(rig.s));
+    RIG_FREE(&rig, blocks[0], blocks[1]);
+}
+
 typedef struct releasing {
     rig_t *rig;
     _Atomic bool over;

@@ -107,9 +107,9 @@ strata_status_t strata_growth_vmm_find_room(auto_growth_vmm_t *self, uint64_t si
     search_ranges(self, &search);
     if (room->width) return STRATA_OK;
     strata_status_t status = add_range(self, size, kind, call);
-    if (status != STRATA_OK && !search.to_grow) return status;
-    search.to_grow = search.to_grow && status == STRATA_OK;
     search_ranges(self, &search);
+    search.to_grow = false; /* the device may have given a range of the request's size alone, or none */
+    if (room->width == 0) search_ranges(self, &search);
     return room->width ? STRATA_OK : status;
 }
 
