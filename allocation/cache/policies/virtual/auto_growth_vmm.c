@@ -87,7 +87,7 @@ static void detach_batch(auto_growth_vmm_t *self, batch_t *batch) {
     for (uint32_t i = 0; i < batch->count && batch->bytes < batch->most; i++) {
         const strata_run_part_t *part = strata_run_part_at(&self->runs, batch->parts[i]);
         uint32_t shadow = strata_growth_vmm_block(self, part->at, part->size);
-        strata_record_t *below = shadow ? strata_growth_vmm_remove_part(self, batch->parts[i], batch->slots[i]) : NULL;
+        strata_record_t *below = shadow ? strata_runs_remove(&self->runs, batch->parts[i], 0, batch->slots[i]) : NULL;
         if (shadow && !below) strata_growth_vmm_unblock(self, shadow);
         if (!below) break;
         batch->bytes += below->size;

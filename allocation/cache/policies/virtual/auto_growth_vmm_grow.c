@@ -15,7 +15,6 @@ enum {
     PARTS_LARGEST = 64, /* max size of a handle, but at least LARGEST_LEAST */
     PARTS_SPARE = 128, /* min bytes to create, within the slack */
     ASKS_FIRST = 8, /* a growth of at least this many handles first queries the device's available memory */
-    PARTS_SMALL = 4, /* min bytes to create for small blocks, as a part of the small pool's bytes */
     USUAL = 1, /* a size is not divided if it was created this often among the latest STRATA_VMM_REMEMBERED */
     PAIRS_FROM = 8, /* after this many blocks of one size in a row, each growth is for two */
     UNSEEN = 16, /* after this many sizes that were not requested before, handles are small */
@@ -125,7 +124,6 @@ static strata_status_t create(auto_growth_vmm_t *self, const vmm_room_t *room, u
             break;
         }
         self->creations++;
-        self->small_bytes += room->kind == STRATA_VMM_SMALL ? size : 0;
         *done += size;
         strata_growth_vmm_add_free(self, slot, room->kind);
     }
@@ -141,12 +139,12 @@ static uint64_t allowance(const auto_growth_vmm_t *self) {
     return held < most ? strata_round_down(most - held, self->granularity) : 0;
 }
 
-/* Returns the bytes to create for this miss and the next ones. Small blocks need no allowance: they are many
- * but small in total. */
+/* Returns the bytes to create for this miss and the next ones. Small blocks get the smallest handles, one by one.
+ * The device takes the same time for each handle, and a large one would stay for one small block. */
 static uint64_t spare(const auto_growth_vmm_t *self, const vmm_room_t *room) {
+    if (room->kind == STRATA_VMM_SMALL) return 0;
     uint64_t least = strata_max(self->peak_used / PARTS_SPARE, strata_min(SPARE_MIN, self->peak_used / SPARE_OF_LITTLE));
-    if (room->kind == STRATA_VMM_SMALL) least = self->small_bytes / PARTS_SMALL;
-    else least = strata_min(least, allowance(self));
+    least = strata_min(least, allowance(self));
     return strata_min(strata_round_down(least, self->granularity), room->width);
 }
 

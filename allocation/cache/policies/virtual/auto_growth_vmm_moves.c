@@ -33,7 +33,7 @@ static bool consider(auto_growth_vmm_t *self, uint32_t part, uint32_t slot, void
 static bool move(auto_growth_vmm_t *self, uint32_t part, uint64_t to, strata_call_t *call) {
     const strata_run_part_t *p = strata_run_part_at(&self->runs, part);
     uint32_t shadow = strata_growth_vmm_block(self, p->at, p->size);
-    strata_record_t *below = shadow ? strata_growth_vmm_remove_part(self, part, 0) : NULL;
+    strata_record_t *below = shadow ? strata_runs_remove(&self->runs, part, 0, 0) : NULL;
     if (!below) {
         if (shadow) strata_growth_vmm_unblock(self, shadow);
         return false;

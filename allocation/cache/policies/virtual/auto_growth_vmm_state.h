@@ -127,7 +127,6 @@ typedef struct auto_growth_vmm {
     uint32_t asked_next, unseen; /* count of recent sizes that were not among them, halved by each one that was */
     uint64_t row_size; /* size in a row of misses of one size, each at a new peak of used bytes */
     uint32_t row_count; /* number of blocks created in this row */
-    uint64_t small_bytes; /* bytes of the small pool's handles */
     vmm_range_t ranges[STRATA_VMM_RANGES]; /* in order of creation */
     uint32_t range_count;
     /* set when a range is made or a shadow removed, and cleared when empty ranges are unreserved. A range
@@ -194,9 +193,6 @@ strata_status_t strata_growth_vmm_grow(strata_layer_t *base, strata_lookup_t *lo
 /* Called for each part that is idle, and is in the free block `slot`. Returns false to stop. */
 typedef bool (*vmm_idle_fn)(auto_growth_vmm_t *self, uint32_t part, uint32_t slot, void *context);
 void strata_growth_vmm_each_idle(auto_growth_vmm_t *self, vmm_idle_fn idle, void *context);
-/* Removes an idle part, which is in the free block `slot` or near it. Returns the memory below it, or NULL,
- * with nothing changed, if no slot is left. */
-strata_record_t *strata_growth_vmm_remove_part(auto_growth_vmm_t *self, uint32_t part, uint32_t slot);
 /* Records all free memory of the large pool, in the parts and as candidates. */
 void strata_growth_vmm_survey(auto_growth_vmm_t *self);
 /* Chooses few candidates with a total of `size` bytes, and sorts them in mapping order. Returns the bytes that

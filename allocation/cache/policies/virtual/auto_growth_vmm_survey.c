@@ -46,14 +46,6 @@ void strata_growth_vmm_each_idle(auto_growth_vmm_t *self, vmm_idle_fn fn, void *
     each_block(self, STRATA_VMM_SMALL, each_in_block, &idle);
 }
 
-strata_record_t *strata_growth_vmm_remove_part(auto_growth_vmm_t *self, uint32_t part, uint32_t slot) {
-    uint32_t run = strata_runs_find(&self->runs, strata_run_part_at(&self->runs, part)->at);
-    bool small = strata_slab_record(slab(self), strata_runs_last_block(&self->runs, run))->pool == STRATA_VMM_SMALL;
-    strata_record_t *below = strata_runs_remove(&self->runs, part, 0, slot);
-    if (below && small) self->small_bytes -= below->size;
-    return below;
-}
-
 /* ---- pieces ---- */
 
 /* Records the pieces in a free block. Pieces smaller than the smallest handle are skipped, because the device
