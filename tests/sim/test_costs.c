@@ -299,3 +299,21 @@ TEST(sim_costs, a_refused_reservation_costs_no_time_for_its_size) {
     EXPECT_EQ(strata_sim_now(f.world) - before, cost_of(&profile.reserve, 64));
     EXPECT_OK(strata_device_unreserve(f.device, address, 64 * MIB));
 }
+
+/* Ranges above 8 GiB were not measured, so their price does not grow. An allocator may reserve far more than the memory. */
+TEST(sim_costs, a_range_above_8_gib_costs_no_more) {
+    enum { GIB_IN_MIB = 1024 };
+    strata_sim_profile_t profile = priced();
+    fixture_t f CLOSED_BY(fixture_close) = fixture_open((strata_sim_options_t){.profile = &profile});
+    static const uint64_t sizes[][2] = {
+        {7 * GIB_IN_MIB, 7 * GIB_IN_MIB}, {8 * GIB_IN_MIB, 8 * GIB_IN_MIB}, {8 * GIB_IN_MIB + 2, 8 * GIB_IN_MIB}, {4096 * GIB_IN_MIB, 8 * GIB_IN_MIB}};
+    for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
+        strata_address_t address;
+        uint64_t before = strata_sim_now(f.world);
+        ASSERT_OK(strata_device_reserve(f.device, sizes[i][0] * MIB, 0, &address));
+        EXPECT_EQ(strata_sim_now(f.world) - before, cost_of(&profile.reserve, sizes[i][1]));
+        before = strata_sim_now(f.world);
+        ASSERT_OK(strata_device_unreserve(f.device, address, sizes[i][0] * MIB));
+        EXPECT_EQ(strata_sim_now(f.world) - before, cost_of(&profile.unreserve, sizes[i][1]));
+    }
+}

@@ -17,12 +17,16 @@ static bool whole(const sim_device_t *device, uint64_t value) { return (value & 
 
 /* ---- address space ---- */
 
+/* Returns the part of a range that is charged for. The largest measured range has 8 GiB. Beyond that a price by size
+ * would only be a guess, and allocators that reserve more than the device's memory would be charged milliseconds. */
+static uint64_t charged(uint64_t size) { return strata_min(size, UINT64_C(8) << 30); }
+
 static strata_status_t reserve(sim_device_t *device, uint64_t size, uint64_t alignment, strata_address_t *address) {
     uint64_t granule = device->world->profile.granule_bytes, sum;
     if (size == 0 || !whole(device, size)) return wrong("reserve needs whole granules", 0, size);
     if (alignment && !strata_is_power_of_two(alignment)) return wrong("alignment is not a power of two", alignment, size);
     bool fits = strata_add(device->reserved_addresses, size, &sum) && sum <= device->world->profile.address_bytes;
-    sim_charge(device, &device->world->profile.reserve, fits ? size : 0);
+    sim_charge(device, &device->world->profile.reserve, fits ? charged(size) : 0);
     if (!fits) return sim_out_of_memory(device, "cuMemAddressReserve", size);
     strata_address_t begin = sim_address(device, size, strata_max(alignment, granule));
     if (!begin) return sim_out_of_memory(device, "cuMemAddressReserve", size);
@@ -59,7 +63,7 @@ static strata_status_t unreserve(sim_device_t *device, strata_address_t address,
     if (region->kind != SIM_REGION_RESERVATION || region->size != size)
         return wrong("unreserve needs the exact range from reserve", address, size);
     if (region->mappings.count) return wrong("the range is still mapped", address, size);
-    sim_charge(device, &device->world->profile.unreserve, size);
+    sim_charge(device, &device->world->profile.unreserve, charged(size));
     reservation_end(region);
     return STRATA_OK;
 }
