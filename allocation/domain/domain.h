@@ -87,6 +87,8 @@ struct strata_domain {
     _Atomic bool over_limit; /* reserved bytes are above the place's limit, and are watched: allocation/reclaim/over_limit.h */
     _Atomic uint64_t peak_reserved_bytes;
     strata_peaks_t peaks; /* of the live bytes in all stacks */
+    uint64_t created_at; /* by the device's clock */
+    _Atomic uint64_t rest_ns; /* the time that collections of memory at rest have cost: allocation/reclaim/rest.h */
     _Atomic uint64_t peak_needed; /* highest sum of requested bytes at a growth that might have waited */
     /* bytes returned to the device so far; memory of a driver's pool counts when the pool is trimmed */
     _Atomic uint64_t returned_bytes;

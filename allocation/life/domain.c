@@ -15,6 +15,7 @@ strata_status_t strata_domain_create(strata_device_t *device, strata_place_t pla
     strata_domain_t *domain = strata_host_new(1, sizeof *domain);
     if (!domain) return STRATA_E_HOST_MEMORY;
     domain->device = device;
+    domain->created_at = device->clock->now(device->clock);
     domain->place = place;
     domain->facade = facade;
     domain->ordinary.domain = domain;

@@ -74,18 +74,13 @@ static bool each_concerned(strata_group_t *group, each_stack_fn ask) {
     return true;
 }
 
-/* Another thread's own default stream cannot be named here. The work of a forgotten stream already has an event. */
-static bool has_stream(const strata_stack_t *stack) {
-    return stack->open && !stack->is_shared && !stack->ownerless && !stack->forgotten.orphan && stack->thread == 0;
-}
-
 /* Records an event after all work submitted to the stack's stream. The event is queried later; on an idle
  * device it is complete by then. */
 static bool mark(strata_stack_t *stack) {
     strata_domain_t *domain = stack->domain;
     strata_status_t status = strata_events_ensure(&domain->events, 1);
     strata_stack_lock_own(stack);
-    if (status == STRATA_OK && has_stream(stack)) {
+    if (status == STRATA_OK && strata_stack_names_stream(stack)) {
         status = strata_domain_refuse_captured(domain, stack->stream);
         if (status == STRATA_OK && !stack->idle.event) stack->idle.event = strata_events_acquire(&domain->events);
         if (status == STRATA_OK && stack->idle.event) status = strata_domain_record_event(domain, stack->idle.event, stack->stream);

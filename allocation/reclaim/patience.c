@@ -1,6 +1,7 @@
 #include "allocation/reclaim/patience.h"
 
 #include "allocation/domain/layer.h"
+#include "allocation/reclaim/rest.h"
 #include "allocation/report/outcome.h"
 #include "platform/arithmetic.h"
 
@@ -10,9 +11,9 @@
  * time. */
 enum { SHALLOW_PARTS = 8, SHALLOW_MIN_NS = 10 * 1000 * 1000 };
 
-/* Returns whether the growth would exceed the highest sum of requested bytes at any growth so far, this one
- * included, by more than the slack. The call's locks are released. */
-static bool is_more_than_needed(const strata_stack_t *cache_stack, const strata_reclaim_t *config, uint64_t growth) {
+/* Returns the bytes by which the growth would exceed the highest sum of requested bytes at any growth so far, this one
+ * included, with the slack. The call's locks are released. */
+static uint64_t beyond_need(const strata_stack_t *cache_stack, const strata_reclaim_t *config, uint64_t growth) {
     strata_domain_t *domain = cache_stack->domain;
     uint64_t needed = growth, peak = atomic_load(&domain->peak_needed);
     STRATA_DOMAIN_EACH(domain, stack) {
@@ -22,7 +23,8 @@ static bool is_more_than_needed(const strata_stack_t *cache_stack, const strata_
     }
     while (needed > peak && !atomic_compare_exchange_weak(&domain->peak_needed, &peak, needed)) {}
     double allowed = (double)strata_max(needed, peak) * (1.0 + config->slack);
-    return (double)(strata_domain_reserved(domain) + growth) > allowed;
+    double planned = (double)(strata_domain_reserved(domain) + growth);
+    return planned > allowed ? (uint64_t)(planned - allowed) : 0;
 }
 
 /* Returns how many times the growth must be pending before the stack may wait. The lock of the cache's
@@ -55,21 +57,28 @@ static void learn(const strata_patience_t *patience, strata_wait_history_t *hist
     history->last_wait_at = patience->waited_at;
 }
 
-/* Waits until a free completes, as long as at least `least` bytes are pending. Returns false on timeout. */
+/* Waits until a free completes, as long as at least `least` bytes may be free within the timeout. Returns false on
+ * timeout. A device that predicts the end of its work shows at once that a wait would be in vain. On others the wait
+ * is not repeated for this growth. */
 static bool wait_for_pending(strata_patience_t *patience, strata_stack_t *stack, uint64_t timeout, uint64_t least) {
     strata_waiting_t *waiting = &patience->waiting;
+    strata_clock_t *clock = stack->domain->device->clock;
     if (!waiting->domain) *waiting = strata_waiting_begin(stack->domain, timeout);
     for (bool heard = false, waited = false;; waited = true) {
-        strata_pending_t pending = {.ready_at = UINT64_MAX};
+        strata_pending_t pending = {.ready_at = UINT64_MAX, .deadline = waiting->deadline};
         strata_stack_poll(stack, &pending);
         bool gave = pending.freed_bytes > 0;
         if (waited && gave) {
-            strata_clock_t *clock = waiting->domain->device->clock;
             patience->waited_at = clock->now(clock);
             patience->left_bytes = pending.pending_bytes;
         }
         if (heard || gave) return true;
-        if (pending.pending_bytes < least || strata_waiting_is_over(waiting)) return false;
+        uint64_t late = clock->polls ? 0 : pending.late_bytes;
+        if (pending.pending_bytes - strata_min(pending.pending_bytes, late) < least) return false;
+        if (strata_waiting_is_over(waiting)) {
+            patience->in_vain = true;
+            return false;
+        }
         heard = strata_waiting_wait_until(waiting, pending.ready_at, strata_domain_epoch(stack->domain));
     }
 }
@@ -82,6 +91,12 @@ static uint64_t shallow_wait(strata_wait_history_t *history, const strata_reclai
     history->budget_ns = strata_min(history->budget_ns + since / SHALLOW_PARTS, config->timeout);
     history->budget_at = now;
     return history->extra_depth > 0 || history->budget_ns < SHALLOW_MIN_NS ? 0 : history->budget_ns;
+}
+
+static bool was_in_vain(const strata_wait_history_t *history, uint64_t growth) {
+    for (uint32_t i = 0; i < STRATA_VAIN_WAITS; i++)
+        if (history->vain[i] == growth) return true;
+    return false;
 }
 
 bool strata_patience_waited(strata_patience_t *patience, const strata_layer_t *cache, const strata_request_t *request,
@@ -99,15 +114,19 @@ bool strata_patience_waited(strata_patience_t *patience, const strata_layer_t *c
     bool deep = on_the_way >= ahead;
     uint64_t timeout = deep ? config->timeout : shallow_wait(history, config, now);
     patience->waited_at = 0;
-    bool comes = on_the_way > 0 && on_the_way + growth->idle >= growth->bytes;
+    bool comes = on_the_way > 0 && on_the_way + growth->idle >= growth->bytes && !was_in_vain(history, growth->bytes);
     bool waits = comes && (deep || (timeout > 0 && growth->idle < growth->bytes)), again = false;
-    if (waits) {
+    uint64_t missing = growth->bytes - growth->idle;
+    bool collects = missing > 0 && cache->type->needs & STRATA_TRAIT_HANDLE_SOURCE;
+    if (waits || collects) {
         uint64_t least = request->size > growth->idle ? request->size - growth->idle : 1;
         strata_unlocked_t opened = strata_call_unlock(call);
-        again = is_more_than_needed(stack, config, growth->bytes - growth->idle) &&
-                wait_for_pending(patience, call->stack, timeout, least);
+        uint64_t excess = beyond_need(stack, config, missing);
+        again = waits && excess > 0 && wait_for_pending(patience, call->stack, timeout, least);
+        if (!again && collects) strata_rest_collect(stack, excess, missing);
         strata_call_lock(call, opened);
     }
+    if (patience->in_vain) history->vain[history->vain_next++ % STRATA_VAIN_WAITS] = growth->bytes;
     if (deep) learn(patience, history, config, request->size);
     else if (waits) history->budget_ns -= strata_min(history->budget_ns, clock->now(clock) - now);
     return again;

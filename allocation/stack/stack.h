@@ -108,6 +108,7 @@ struct strata_stack {
     strata_borrowers_t borrowers;
     strata_forgotten_t forgotten;
     strata_wait_history_t wait_history;
+    strata_rest_history_t rest_history;
     strata_idle_release_t idle;
     strata_holds_t holds;
     strata_notes_table_t notes;
@@ -310,6 +311,11 @@ bool strata_stack_is_done(strata_stack_t *stack);
 /* Returns whether no block is live, deferred or cached, and no call is in progress. */
 bool strata_stack_is_empty(strata_stack_t *stack);
 uint64_t strata_stack_idle_bytes(strata_stack_t *stack);
+/* Returns whether the stack serves one stream that this thread can name. Another thread's own default stream cannot be
+ * named here. The work of a forgotten stream already has an event. */
+static inline bool strata_stack_names_stream(const strata_stack_t *stack) {
+    return stack->open && !stack->is_shared && !stack->ownerless && !stack->forgotten.orphan && stack->thread == 0;
+}
 strata_status_t strata_stack_validate(strata_stack_t *stack);
 /* Calls `live` for every live record that a caller holds, under the lock. */
 void strata_stack_walk_live(strata_stack_t *stack, strata_walk_fn live, void *context);

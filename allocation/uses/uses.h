@@ -151,7 +151,7 @@ uint32_t strata_uses_wait(strata_uses_t *uses, strata_call_t *call);
  * Returns false if the list is empty. */
 bool strata_uses_pop_done(strata_uses_t *uses, uint32_t *done, strata_record_t **record, uint64_t *bytes);
 
-/* Adds the pending bytes, and lowers `ready_at` to the time when the first pending block is done. */
+/* Adds the pending and the late bytes, and lowers `ready_at` to the time when the first pending block is done. */
 void strata_uses_add_pending(const strata_uses_t *uses, strata_pending_t *pending);
 void strata_uses_each_wait(const strata_uses_t *uses, strata_wait_fn wait, void *context);
 

@@ -294,8 +294,13 @@ uint32_t strata_uses_poll(strata_uses_t *uses) {
 
 void strata_uses_add_pending(const strata_uses_t *uses, strata_pending_t *pending) {
     pending->pending_bytes += uses->pending_bytes;
-    for (uint32_t head = uses->first; head; head = strata_use_at(uses, head)->next_waiting)
-        if (strata_use_at(uses, head)->bytes > 0) pending->ready_at = strata_min(pending->ready_at, ready_at(uses, head));
+    for (uint32_t head = uses->first; head; head = strata_use_at(uses, head)->next_waiting) {
+        uint64_t bytes = strata_use_at(uses, head)->bytes;
+        if (bytes == 0) continue;
+        uint64_t ready = ready_at(uses, head);
+        pending->ready_at = strata_min(pending->ready_at, ready);
+        if (pending->deadline && ready != STRATA_NEVER && ready > pending->deadline) pending->late_bytes += bytes;
+    }
 }
 
 void strata_uses_each_wait(const strata_uses_t *uses, strata_wait_fn wait, void *context) {

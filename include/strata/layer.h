@@ -213,11 +213,13 @@ enum {
 #undef STRATA_TRAIT_ENUM
 };
 
-/* The result of poll(). */
+/* The result of poll(). Times are on the device's clock. */
 typedef struct strata_pending {
     uint64_t freed_bytes; /* finished by this poll */
     uint64_t pending_bytes; /* still waiting for other streams */
-    uint64_t ready_at; /* when the earliest of them can be finished, on the device's clock; UINT64_MAX if unknown */
+    uint64_t ready_at; /* when the earliest of them can be finished; UINT64_MAX if unknown */
+    uint64_t deadline; /* set by the caller; 0 if there is none */
+    uint64_t late_bytes; /* pending bytes that the device predicts to be finished only after the deadline */
 } strata_pending_t;
 
 /* A free of `bytes` bytes waits for a stream. `destroyed` is true if the stream has been destroyed. */

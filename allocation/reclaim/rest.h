@@ -1,0 +1,15 @@
+/* Memory at rest: idle memory in the caches of other streams, whose work is done.
+ *
+ * A program that opens a stream for each phase would otherwise hold the sum of its phases. The memory goes back to
+ * the source, from which the growing cache gets it. No cache looks into another one (docs/contracts.md, section 2). */
+#ifndef STRATA_ALLOCATION_REST_H
+#define STRATA_ALLOCATION_REST_H
+
+#include "allocation/domain/domain.h"
+
+/* Called before a cache of `own` grows by `growth` bytes, `excess` of which the program does not need. Returns as much
+ * memory at rest in other stacks of its group to their sources, if that saves enough and the budget of time permits.
+ * No lock is held. */
+void strata_rest_collect(strata_stack_t *own, uint64_t excess, uint64_t growth);
+
+#endif

@@ -1,0 +1,110 @@
+/* Memory at rest: a growing stack gets idle memory of streams whose work is done (allocation/reclaim/rest.h). */
+#include "platform/arithmetic.h"
+#include "tests/facade/support/fixture.h"
+
+static const uint64_t ms = 1000 * 1000;
+enum { BLOCKS = 12 };
+#define PHASE (78ull * 16 * MIB) /* 1 + 2 + ... + BLOCKS times 16 MiB */
+#define PAGE  (2 * MIB)
+
+/* Allocates and frees one phase. The work of its blocks takes `work` ns. */
+static void run_phase(rig_t *rig, strata_stream_t stream, uint64_t work) {
+    strata_block_t blocks[BLOCKS];
+    for (size_t i = 0; i < BLOCKS; i++) blocks[i] = rig_allocate(rig, stream, (i + 1) * 16 * MIB);
+    if (work) rig_work(rig, stream, work, blocks[0].ref);
+    rig_free(rig, blocks, BLOCKS);
+}
+
+static uint64_t reserved_above_phase(rig_t *rig) {
+    uint64_t peak = rig_figures(rig).peak_reserved_bytes;
+    return peak - strata_min(peak, PHASE);
+}
+
+TEST_RIG(facade_rest, a_program_with_a_stream_for_each_phase_holds_one_phase, 0, "strata",
+         "stack: [" ASKING "]") {
+    for (int phase = 0; phase < 8; phase++) {
+        run_phase(rig, rig_stream(rig), ms);
+        rig_advance(rig, 20 * ms);
+    }
+    EXPECT_LE(reserved_above_phase(rig), PHASE / 16);
+    EXPECT_LE(rig_figures(rig).reserved_bytes, PHASE + PHASE / 16);
+    EXPECT_OK(strata_validate(rig->s));
+}
+
+/* A collection would wait for the work, so such memory stays and the cache grows. */
+TEST_RIG(facade_rest, memory_under_running_work_stays, 0, "stack: [" ASKING "]") {
+    run_phase(rig, rig_stream(rig), 100 * ms);
+    uint64_t began = strata_sim_now(rig->world);
+    run_phase(rig, rig_stream(rig), 0);
+    EXPECT_GE(rig_figures(rig).reserved_bytes, 2 * PHASE);
+    EXPECT_LT(strata_sim_now(rig->world), began + 50 * ms);
+    rig_advance(rig, 200 * ms);
+}
+
+/* A query of a captured stream would end its capture. */
+TEST_RIG(facade_rest, a_captured_stream_is_not_asked, 0, "stack: [" ASKING "]") {
+    strata_stream_t captured = rig_stream(rig);
+    strata_handle_t graph;
+    run_phase(rig, captured, 0);
+    ASSERT_OK(strata_device_capture_begin(rig->devices[0], captured, STRATA_CAPTURE_RELAXED));
+    run_phase(rig, rig_stream(rig), 0);
+    EXPECT_OK(strata_device_capture_end(rig->devices[0], captured, &graph));
+    EXPECT_OK(strata_device_graph_destroy(rig->devices[0], graph));
+    EXPECT_GE(rig_figures(rig).reserved_bytes, 2 * PHASE);
+}
+
+/* Two streams that take turns must not pass the same memory on forever: after their first growth the collections take 1 %
+ * of the time. */
+TEST_RIG(facade_rest, streams_that_take_turns_keep_their_memory, 0, "stack: [" ASKING "]") {
+    strata_stream_t streams[2] = {rig_stream(rig), rig_stream(rig)};
+    for (int turn = 0; turn < 20; turn++) run_phase(rig, streams[turn % 2], 0);
+    uint64_t calls = rig_calls(rig, STRATA_CALL_create), began = strata_sim_now(rig->world);
+    for (int turn = 0; turn < 200; turn++) {
+        run_phase(rig, streams[turn % 2], 0);
+        rig_advance(rig, ms / 10);
+    }
+    EXPECT_LE(rig_calls(rig, STRATA_CALL_create) - calls, BLOCKS);
+    EXPECT_LT(strata_sim_now(rig->world) - began, 200 * ms / 10 + 20 * ms);
+    EXPECT_GE(rig_figures(rig).reserved_bytes, 2 * PHASE);
+}
+
+TEST_RIG(facade_rest, a_stack_without_patience_collects_nothing, 0, "stack: [retry: {patience: false}, stream_safe, auto_growth_vmm, vmm]",
+         "stack: [stream_safe, auto_growth_vmm, vmm]") {
+    for (int phase = 0; phase < 3; phase++) {
+        run_phase(rig, rig_stream(rig), 0);
+        rig_advance(rig, 20 * ms);
+    }
+    EXPECT_GE(rig_figures(rig).reserved_bytes, 3 * PHASE);
+}
+
+/* A free of such memory waits for the device, so it is not collected. */
+TEST_RIG(facade_rest, memory_of_the_driver_stays, 0,
+         "stack: [retry: {patience: true}, stream_safe, auto_growth: {chunk_size: 20MiB}, system]") {
+    for (int phase = 0; phase < 3; phase++) {
+        run_phase(rig, rig_stream(rig), 0);
+        rig_advance(rig, 20 * ms);
+    }
+    EXPECT_GE(rig_figures(rig).reserved_bytes, 3 * PHASE);
+}
+
+/* The memory of another stream moves even if a call of the device fails, or it stays and the request is served. */
+TEST(facade_rest, a_refused_call_loses_nothing) {
+    static const strata_device_call_t kinds[] = {STRATA_CALL_stream_query, STRATA_CALL_unmap, STRATA_CALL_release,
+                                                 STRATA_CALL_create, STRATA_CALL_map, STRATA_CALL_set_access};
+    for (size_t kind = 0; kind < COUNT(kinds); kind++)
+        for (uint64_t number = 1; number <= 6; number++) {
+            RIG(rig, "stack: [" ASKING "]", 0);
+            run_phase(&rig, rig_stream(&rig), 0);
+            strata_stream_t second = rig_stream(&rig);
+            ASSERT_OK(strata_sim_fail(rig.devices[0], kinds[kind], number, false, STRATA_E_DEVICE));
+            strata_block_t block = {0};
+            for (size_t i = 0; i < BLOCKS; i++)
+                if (strata_allocate(rig.s, rig.gpu, second, 16 * MIB, &block) == STRATA_OK) EXPECT_OK(strata_free(rig.s, block.ref));
+            strata_sim_clear_faults(rig.devices[0]);
+            EXPECT_OK(strata_validate(rig.s));
+            run_phase(&rig, second, 0);
+            (void)rig_release(&rig);
+            EXPECT_EQ(rig_figures(&rig).reserved_bytes, 0);
+            if (strata_test_has_failed()) FAIL_TEST("call %s, number %d", strata_device_call_name(kinds[kind]), (int)number);
+        }
+}
