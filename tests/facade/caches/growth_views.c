@@ -2,6 +2,7 @@
 #include "tests/facade/support/fixture.h"
 
 #define EXACT "stack: [auto_growth_vmm: {slack: 0, slack_least: 0, moves: false}, vmm]"
+#define LATER (60ull * 1000 * 1000 * 1000) /* ns; the budget of time for views is large by then */
 enum { HOLES = 96, MAPPED_MAX = 4096, MAPPED_THEN = 2048 };
 
 typedef struct wanted {
@@ -44,6 +45,7 @@ static uint64_t make_views(rig_t *rig, size_t from, size_t to, size_t without) {
 /* As many as may be stay; beyond that the oldest end until half of that is left. */
 TEST(growth_views, the_oldest_end_where_there_are_too_many_mappings) {
     RIG(rig, EXACT, 0);
+    rig_advance(&rig, LATER);
     make_holes(&rig, HOLES);
     EXPECT_EQ(make_views(&rig, 2, 91, 89), MAPPED_MAX);
     EXPECT_EQ(figure_of(&rig, "viewed"), MAPPED_MAX);
@@ -71,6 +73,7 @@ TEST(growth_views, the_oldest_end_where_there_are_too_many_mappings) {
 TEST(growth_views, ended_views_stay_mapped_under_running_work) {
     enum { LONG = 50 * 1000 * 1000 };
     RIG(rig, EXACT, 0);
+    rig_advance(&rig, LATER);
     make_holes(&rig, HOLES);
     EXPECT_EQ(make_views(&rig, 2, 92, 89), MAPPED_MAX + 92);
     rig_work(&rig, NULL, LONG, 0);

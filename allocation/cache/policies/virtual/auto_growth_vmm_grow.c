@@ -18,13 +18,16 @@ enum {
     USUAL = 1, /* a size is not divided if it was created this often among the latest STRATA_VMM_REMEMBERED */
     PAIRS_FROM = 8, /* after this many blocks of one size in a row, each growth is for two */
     UNSEEN = 16, /* after this many sizes that were not requested before, handles are small */
+    BUDGET_PARTS = 50, /* calls that save memory may take this part of the time since the place was opened */
     REPEATS_MAX = 256, /* after this many misses of known sizes the program's blocks have stopped growing */
     PARTS_STEP = 8, /* a size has grown from another by at most this part of itself */
     PARTS_UNSEEN = 2048, /* max size of such a small handle, but at least UNSEEN_MIN */
+    PARTS_MISS = 16, /* and at least this part of the missing bytes, because the device takes time for each handle */
     SPARE_OF_LITTLE = 16, /* limits SPARE_MIN */
     SLACK_OF_LITTLE = 28 /* limits `slack_least` */
 };
 #define LARGEST_LEAST (512ull << 20) /* a handle may have this size even if the peak use is small */
+#define BUDGET_MIN    (10ull * 1000 * 1000) /* ns */
 #define UNSEEN_MIN    (4ull << 20) /* and this size if it is a small handle */
 #define SPARE_MIN     (36ull << 20)
 #define PAIRS_MIN     (128ull << 20) /* rows of smaller blocks are interrupted by other blocks */
@@ -106,12 +109,23 @@ void strata_growth_vmm_add_free(auto_growth_vmm_t *self, uint32_t slot, vmm_kind
     self->growth.chunks.known = strata_auto_growth_free_block(&self->growth, block);
 }
 
+static uint64_t now_of(const auto_growth_vmm_t *self) {
+    strata_clock_t *clock = self->growth.base.domain->device->clock;
+    return clock->now(clock);
+}
+
+/* Returns whether calls that save memory may have taken `spent` ns by now. The budget is a part of the program's time,
+ * but at least `least`. Without it a program whose sizes never repeat would spend most of its time on such calls. */
+static bool is_affordable(const auto_growth_vmm_t *self, uint64_t spent, uint64_t least) {
+    return spent <= strata_max(least, (now_of(self) - self->growth.base.domain->created_at) / BUDGET_PARTS);
+}
+
 /* Creates handles of `bytes` bytes together, of about `most` bytes each, with the locks open. They follow the *done
  * bytes that are in the room already. */
 static strata_status_t create(auto_growth_vmm_t *self, const vmm_room_t *room, uint64_t bytes, uint64_t most,
                               const strata_request_t *request, uint64_t *done) {
     if (is_usual(self, bytes) && most >= handle_at_most(self)) most = bytes;
-    uint64_t count = (bytes + most - 1) / most, units = bytes / self->granularity;
+    uint64_t count = (bytes + most - 1) / most, units = bytes / self->granularity, began = now_of(self);
     strata_status_t status = STRATA_OK;
     for (uint64_t i = 0; i < count; i++) {
         uint64_t size = (units / count + (i < units % count)) * self->granularity;
@@ -127,6 +141,7 @@ static strata_status_t create(auto_growth_vmm_t *self, const vmm_room_t *room, u
         *done += size;
         strata_growth_vmm_add_free(self, slot, room->kind);
     }
+    self->created_ns += now_of(self) - began;
     return status;
 }
 
@@ -206,15 +221,18 @@ static strata_status_t find_or_create(auto_growth_vmm_t *self, uint64_t rounded,
     strata_status_t status = find_room(self, &growth, request->call);
     bool unseen = growth.pool == STRATA_VMM_LARGE && note_asked(self, rounded);
     if (status == STRATA_OK && growth.pool == STRATA_VMM_LARGE && growth.missing > allowance(self)) {
+        /* Views and moves may take as long as the creation of all handles. Small handles are many. */
         bool grows = strata_growth_vmm_is_growing(self);
-        if (unseen && !grows) growth.most = in_handles(self, strata_max(self->peak_used / PARTS_UNSEEN, UNSEEN_MIN));
-        *served = grows ? strata_growth_vmm_reuse_view(self, rounded, request->size) : NULL;
+        bool joins = is_affordable(self, self->joined_ns, self->created_ns + BUDGET_MIN);
+        if (unseen && !grows)
+            growth.most = in_handles(self, strata_max(growth.missing / PARTS_MISS, strata_max(self->peak_used / PARTS_UNSEEN, UNSEEN_MIN)));
+        *served = grows || !joins ? strata_growth_vmm_reuse_view(self, rounded, request->size) : NULL;
         if (*served) return STRATA_OK;
-        if (grows) {
+        if (grows && joins) {
             strata_growth_vmm_gather(self, &growth.room, growth.missing, request->call);
             status = find_room(self, &growth, request->call);
         }
-        if (status == STRATA_OK && growth.missing > allowance(self)) status = join_idle(self, &growth, request, served);
+        if (joins && status == STRATA_OK && growth.missing > allowance(self)) status = join_idle(self, &growth, request, served);
     }
     if (status != STRATA_OK || *served || growth.missing == 0) return status;
     strata_growth_vmm_drop_shadows(self, false, request->call);
@@ -259,7 +277,9 @@ strata_status_t strata_growth_vmm_grow(strata_layer_t *base, strata_lookup_t *lo
     if (rounded != self->row_size || self->growth.used_bytes < before) self->row_count = 0;
     self->row_size = rounded;
     self->peak_used = strata_max(before, self->growth.used_bytes + rounded);
+    uint64_t began = now_of(self), created = self->created_ns;
     strata_status_t status = find_or_create(self, rounded, request, &place, served);
+    self->joined_ns += now_of(self) - began - (self->created_ns - created);
     if (status == STRATA_E_NO_MEMORY) status = serve_any_other_way(self, pool, lookup, served);
     if (status != STRATA_OK) self->peak_used = before;
     else self->row_count++;
