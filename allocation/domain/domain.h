@@ -61,6 +61,8 @@ typedef struct strata_captures {
     strata_graph_pool_t *first;
 } strata_captures_t;
 
+enum { STRATA_GROWN = 16 }; /* stacks at which a collection of memory at rest looks: allocation/reclaim/rest.h */
+
 struct strata_domain {
     strata_device_t *device;
     strata_place_t place;
@@ -114,6 +116,8 @@ struct strata_domain {
     uint64_t examined; /* stacks that look-ups and walks have examined */
     uint32_t orphans; /* stacks of forgotten streams that still hold memory */
     strata_stack_t *first_orphan, *last_orphan; /* in creation order */
+    strata_stack_handle_t grown[STRATA_GROWN]; /* ring of stacks whose caches in virtual memory have grown, each once; 0 if unused */
+    uint32_t next_grown;
     strata_stack_t *next_swept; /* the orphan at which the next partial sweep begins; NULL means the first one */
     strata_lock_t borrowers_lock; /* rank EVENTS: taken under the lock above or a stack's lock; guards the fields below */
     strata_borrower_t *borrowers[STRATA_BORROWER_CHAINS]; /* by the hash of the stream */

@@ -11,9 +11,9 @@
  * time. */
 enum { SHALLOW_PARTS = 8, SHALLOW_MIN_NS = 10 * 1000 * 1000 };
 
-/* Returns the bytes by which the growth would exceed the highest sum of requested bytes at any growth so far, this one
- * included, with the slack. The call's locks are released. */
-static uint64_t beyond_need(const strata_stack_t *cache_stack, const strata_reclaim_t *config, uint64_t growth) {
+/* Returns whether the growth would exceed the highest sum of requested bytes at any growth so far, this one
+ * included, by more than the slack. The call's locks are released. */
+static bool is_more_than_needed(const strata_stack_t *cache_stack, const strata_reclaim_t *config, uint64_t growth) {
     strata_domain_t *domain = cache_stack->domain;
     uint64_t needed = growth, peak = atomic_load(&domain->peak_needed);
     STRATA_DOMAIN_EACH(domain, stack) {
@@ -23,8 +23,7 @@ static uint64_t beyond_need(const strata_stack_t *cache_stack, const strata_recl
     }
     while (needed > peak && !atomic_compare_exchange_weak(&domain->peak_needed, &peak, needed)) {}
     double allowed = (double)strata_max(needed, peak) * (1.0 + config->slack);
-    double planned = (double)(strata_domain_reserved(domain) + growth);
-    return planned > allowed ? (uint64_t)(planned - allowed) : 0;
+    return (double)(strata_domain_reserved(domain) + growth) > allowed;
 }
 
 /* Returns how many times the growth must be pending before the stack may wait. The lock of the cache's
@@ -121,9 +120,8 @@ bool strata_patience_waited(strata_patience_t *patience, const strata_layer_t *c
     if (waits || collects) {
         uint64_t least = request->size > growth->idle ? request->size - growth->idle : 1;
         strata_unlocked_t opened = strata_call_unlock(call);
-        uint64_t excess = beyond_need(stack, config, missing);
-        again = waits && excess > 0 && wait_for_pending(patience, call->stack, timeout, least);
-        if (!again && collects) strata_rest_collect(stack, excess, missing);
+        again = waits && is_more_than_needed(stack, config, missing) && wait_for_pending(patience, call->stack, timeout, least);
+        if (!again && collects) strata_rest_collect(stack, missing);
         strata_call_lock(call, opened);
     }
     if (patience->in_vain) history->vain[history->vain_next++ % STRATA_VAIN_WAITS] = growth->bytes;

@@ -7,9 +7,9 @@
 
 #include "allocation/domain/domain.h"
 
-/* Called before a cache of `own` grows by `growth` bytes, `excess` of which the program does not need. Returns as much
- * memory at rest in other stacks of its group to their sources, if that saves enough and the budget of time permits.
- * No lock is held. */
-void strata_rest_collect(strata_stack_t *own, uint64_t excess, uint64_t growth);
+/* Called before a cache of `own` grows by `growth` bytes. If that exceeds the need of the program, it returns as much
+ * memory at rest in other stacks of the group to their sources, if that saves enough and the budget of time permits.
+ * It looks at the stacks that have grown lately, STRATA_GROWN at most. No lock is held. */
+void strata_rest_collect(strata_stack_t *own, uint64_t growth);
 
 #endif

@@ -14,6 +14,10 @@
 
 #include "platform/device.h"
 
+/* Max bytes of an address range that a reservation is charged for: the largest measured range. Beyond that a price by size
+ * would only be a guess, and allocators that reserve more than the device's memory would be charged milliseconds. */
+#define STRATA_SIM_RANGE_CHARGED (UINT64_C(8) << 30)
+
 /* The cost of one call: `fixed_ns` + `per_mib_ns` for each MiB of its size. */
 typedef struct strata_sim_cost {
     double fixed_ns;

@@ -86,7 +86,8 @@ TEST(peers_stream_safe, retry_test) {
         EXPECT_OK(strata_free(rig.s, a.ref));
         EXPECT_EQ(rig_figures(&rig).reserved_bytes, 48 * MIB);
         strata_block_t b = rig_allocate(&rig, rig_stream(&rig), 48 * MIB);
-        EXPECT_EQ(rig_figures(&rig).recoveries, 1);
+        /* The default has already collected it, as memory at rest. */
+        EXPECT_EQ(rig_figures(&rig).recoveries, strcmp(cached[i], "strata") != 0);
         EXPECT_OK(strata_free(rig.s, b.ref));
     }
 }

@@ -104,7 +104,8 @@ double strata_fit_line(const strata_fit_point_t *points, size_t count, strata_si
 static strata_fit_point_t point_of(const strata_measured_row_t *row, by_t by, const strata_sim_profile_t *profile) {
     double size = (double)row->size / MIB_BYTES, chunk = (double)row->chunk / MIB_BYTES, ns = (double)row->median;
     double handles = row->handles ? (double)row->handles : 1;
-    if (by == BY_RANGE) return (strata_fit_point_t){size * handles, ns};
+    double range = size * handles, most = (double)STRATA_SIM_RANGE_CHARGED / MIB_BYTES;
+    if (by == BY_RANGE) return (strata_fit_point_t){range < most ? range : most, ns};
     if (by == BY_HANDLE) return (strata_fit_point_t){size, ns / handles};
     if (by == BY_CHUNK) return (strata_fit_point_t){chunk, ns};
     if (by == BY_SIZE) return (strata_fit_point_t){size, ns};

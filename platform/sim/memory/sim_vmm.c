@@ -17,9 +17,7 @@ static bool whole(const sim_device_t *device, uint64_t value) { return (value & 
 
 /* ---- address space ---- */
 
-/* Returns the part of a range that is charged for. The largest measured range has 8 GiB. Beyond that a price by size
- * would only be a guess, and allocators that reserve more than the device's memory would be charged milliseconds. */
-static uint64_t charged(uint64_t size) { return strata_min(size, UINT64_C(8) << 30); }
+static uint64_t charged(uint64_t size) { return strata_min(size, STRATA_SIM_RANGE_CHARGED); }
 
 static strata_status_t reserve(sim_device_t *device, uint64_t size, uint64_t alignment, strata_address_t *address) {
     uint64_t granule = device->world->profile.granule_bytes, sum;

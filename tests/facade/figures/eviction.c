@@ -122,8 +122,9 @@ static void go_on(program_of_t *p) {
         if (!block->ref) {
             *block = get_from(&p->rig, p->pool, p->streams[below(p, 2)], some_size(p));
         } else {
-            if (below(p, 4) == 0 && strata_record_stream(p->rig.s, block->ref, p->streams[below(p, 2)]) == STRATA_OK)
-                rig_work(&p->rig, p->streams[1], 1000 * 1000, block->ref);
+            strata_stream_t borrower = below(p, 4) == 0 ? p->streams[below(p, 2)] : NULL;
+            if (borrower && strata_record_stream(p->rig.s, block->ref, borrower) == STRATA_OK)
+                rig_work(&p->rig, borrower, 1000 * 1000, block->ref);
             EXPECT_OK(strata_free(p->rig.s, block->ref));
             block->ref = 0;
         }

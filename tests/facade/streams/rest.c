@@ -31,6 +31,16 @@ TEST_RIG(facade_rest, a_program_with_a_stream_for_each_phase_holds_one_phase, 0,
     EXPECT_OK(strata_validate(rig->s));
 }
 
+/* The device has no memory for both, and no recovery is needed. */
+TEST(facade_rest, what_one_stream_caches_serves_another_without_a_recovery) {
+    RIG(rig, "strata", 64 * MIB);
+    strata_stream_t one = rig_stream(&rig), two = rig_stream(&rig);
+    EXPECT_OK(strata_free(rig.s, rig_allocate(&rig, one, 48 * MIB).ref));
+    EXPECT_OK(strata_free(rig.s, rig_allocate(&rig, two, 48 * MIB).ref));
+    EXPECT_EQ(rig_figures(&rig).recoveries, 0);
+    EXPECT_EQ(rig_figures(&rig).reserved_bytes, 48 * MIB);
+}
+
 /* A collection would wait for the work, so such memory stays and the cache grows. */
 TEST_RIG(facade_rest, memory_under_running_work_stays, 0, "stack: [" ASKING "]") {
     run_phase(rig, rig_stream(rig), 100 * ms);
