@@ -79,10 +79,13 @@ static void note_collection(strata_stack_t *own, uint64_t bytes) {
 /* Returns the bytes that another stack of the group has returned to its source. */
 static uint64_t collect_from(strata_stack_t *own, strata_stack_handle_t other, uint64_t bytes) {
     strata_stack_t *stack = strata_stack_enter(other);
-    uint64_t idle = stack ? strata_stack_idle_bytes(stack) : 0, collected = 0;
-    if (idle == 0) unlist_grown(own->domain, other);
-    else if (stack->group == own->group && is_at_rest(stack)) collected = strata_stack_trim(stack, idle - strata_min(idle, bytes));
-    if (stack) strata_stack_exit(stack);
+    if (!stack) {
+        unlist_grown(own->domain, other);
+        return 0;
+    }
+    uint64_t idle = stack->group == own->group ? strata_stack_idle_bytes(stack) : 0, collected = 0;
+    if (idle > 0 && is_at_rest(stack)) collected = strata_stack_trim(stack, idle - strata_min(idle, bytes));
+    strata_stack_exit(stack);
     return collected;
 }
 

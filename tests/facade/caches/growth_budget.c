@@ -65,6 +65,31 @@ TEST_EACH(growth_budget, is_kept_if_no_size_repeats, program_t, programs) {
         if (blocks[i].ref) EXPECT_OK(strata_free(rig.s, blocks[i].ref));
 }
 
+/* A program that keeps asking for new sizes gets small handles, but at most 16 for one miss. */
+TEST(growth_budget, a_large_miss_gets_few_handles) {
+    RIG(rig, GROWING, 0);
+    strata_block_t blocks[96];
+    uint64_t state = 7;
+    for (size_t i = 0; i < COUNT(blocks); i++) blocks[i] = rig_allocate(&rig, NULL, 5 * MIB + random_next(&state) % 65536 * 256);
+    for (size_t i = 0; i < COUNT(blocks); i += 2) EXPECT_OK(strata_free(rig.s, blocks[i].ref));
+    uint64_t before = rig_calls(&rig, STRATA_CALL_create);
+    strata_block_t large = rig_allocate(&rig, NULL, 640 * MIB); /* some 200 MiB of it are new */
+    EXPECT_GE(rig_calls(&rig, STRATA_CALL_create) - before, 4);
+    EXPECT_LE(rig_calls(&rig, STRATA_CALL_create) - before, 16);
+    EXPECT_OK(strata_free(rig.s, large.ref));
+    for (size_t i = 1; i < COUNT(blocks); i += 2) EXPECT_OK(strata_free(rig.s, blocks[i].ref));
+}
+
+/* A small block gets one handle of the smallest size, however much the program holds. */
+TEST(growth_release, a_small_block_gets_one_small_handle) {
+    RIG(rig, GROWING, 0);
+    strata_block_t large = rig_allocate(&rig, NULL, 2048 * MIB);
+    uint64_t reserved = rig_figures(&rig).reserved_bytes;
+    strata_block_t small = rig_allocate(&rig, NULL, 16 * 1024);
+    EXPECT_EQ(rig_figures(&rig).reserved_bytes, reserved + 2 * MIB);
+    RIG_FREE(&rig, large, small);
+}
+
 /* Sequences of small blocks, most of which end. A release keeps only handles with a live block. */
 TEST(growth_release, keeps_the_handles_of_live_small_blocks_alone) {
     static const size_t sizes[] = {512, 16 * 1024, 100 * 1000, 256 * 1024};

@@ -78,6 +78,19 @@ TEST_RIG(facade_rest, streams_that_take_turns_keep_their_memory, 0, "stack: [" A
     EXPECT_GE(rig_figures(rig).reserved_bytes, 2 * PHASE);
 }
 
+/* Both streams needed their memory at the same time, so the place may hold both again. */
+TEST_RIG(facade_rest, memory_within_the_need_stays, 0, "stack: [" ASKING "]") {
+    strata_stream_t streams[2] = {rig_stream(rig), rig_stream(rig)};
+    strata_block_t blocks[2] = {rig_allocate(rig, streams[0], 256 * MIB), rig_allocate(rig, streams[1], 256 * MIB)};
+    RIG_FREE(rig, blocks[0], blocks[1]);
+    strata_allocator_t allocator;
+    ASSERT_OK(strata_allocator_get(rig->s, rig->gpu, streams[1], STRATA_POOL_ORDINARY, &allocator));
+    ASSERT_OK(strata_allocator_release(allocator, NULL));
+    EXPECT_EQ(rig_figures(rig).reserved_bytes, 256 * MIB);
+    EXPECT_OK(strata_free(rig->s, rig_allocate(rig, streams[1], 256 * MIB).ref));
+    EXPECT_EQ(rig_figures(rig).reserved_bytes, 512 * MIB);
+}
+
 TEST_RIG(facade_rest, a_stack_without_patience_collects_nothing, 0, "stack: [retry: {patience: false}, stream_safe, auto_growth_vmm, vmm]",
          "stack: [stream_safe, auto_growth_vmm, vmm]") {
     for (int phase = 0; phase < 3; phase++) {
