@@ -57,8 +57,8 @@ static void learn(const strata_patience_t *patience, strata_wait_history_t *hist
 }
 
 /* Waits until a free completes, as long as at least `least` bytes may be free within the timeout. Returns false on
- * timeout. A device that predicts the end of its work shows at once that a wait would be in vain. On others the wait
- * is not repeated for this growth. */
+ * timeout. If the device predicts the end of its work, a wait that would time out does not begin. On other devices
+ * the wait is not repeated for this growth. */
 static bool wait_for_pending(strata_patience_t *patience, strata_stack_t *stack, uint64_t timeout, uint64_t least) {
     strata_waiting_t *waiting = &patience->waiting;
     strata_clock_t *clock = stack->domain->device->clock;
@@ -75,7 +75,7 @@ static bool wait_for_pending(strata_patience_t *patience, strata_stack_t *stack,
         uint64_t late = clock->polls ? 0 : pending.late_bytes;
         if (pending.pending_bytes - strata_min(pending.pending_bytes, late) < least) return false;
         if (strata_waiting_is_over(waiting)) {
-            patience->in_vain = true;
+            patience->timed_out = true;
             return false;
         }
         heard = strata_waiting_wait_until(waiting, pending.ready_at, strata_domain_epoch(stack->domain));
@@ -92,9 +92,9 @@ static uint64_t shallow_wait(strata_wait_history_t *history, const strata_reclai
     return history->extra_depth > 0 || history->budget_ns < SHALLOW_MIN_NS ? 0 : history->budget_ns;
 }
 
-static bool was_in_vain(const strata_wait_history_t *history, uint64_t growth) {
-    for (uint32_t i = 0; i < STRATA_VAIN_WAITS; i++)
-        if (history->vain[i] == growth) return true;
+static bool has_timed_out(const strata_wait_history_t *history, uint64_t growth) {
+    for (uint32_t i = 0; i < STRATA_TIMED_OUT; i++)
+        if (history->timed_out[i] == growth) return true;
     return false;
 }
 
@@ -113,7 +113,7 @@ bool strata_patience_waited(strata_patience_t *patience, const strata_layer_t *c
     bool deep = on_the_way >= ahead;
     uint64_t timeout = deep ? config->timeout : shallow_wait(history, config, now);
     patience->waited_at = 0;
-    bool comes = on_the_way > 0 && on_the_way + growth->idle >= growth->bytes && !was_in_vain(history, growth->bytes);
+    bool comes = on_the_way > 0 && on_the_way + growth->idle >= growth->bytes && !has_timed_out(history, growth->bytes);
     bool waits = comes && (deep || (timeout > 0 && growth->idle < growth->bytes)), again = false;
     uint64_t missing = growth->bytes - growth->idle;
     bool collects = missing > 0 && cache->type->needs & STRATA_TRAIT_HANDLE_SOURCE;
@@ -124,7 +124,7 @@ bool strata_patience_waited(strata_patience_t *patience, const strata_layer_t *c
         if (!again && collects) strata_rest_collect(stack, missing);
         strata_call_lock(call, opened);
     }
-    if (patience->in_vain) history->vain[history->vain_next++ % STRATA_VAIN_WAITS] = growth->bytes;
+    if (patience->timed_out) history->timed_out[history->next_timed_out++ % STRATA_TIMED_OUT] = growth->bytes;
     if (deep) learn(patience, history, config, request->size);
     else if (waits) history->budget_ns -= strata_min(history->budget_ns, clock->now(clock) - now);
     return again;

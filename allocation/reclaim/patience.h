@@ -14,7 +14,7 @@ typedef struct strata_patience {
     strata_waiting_t waiting; /* its domain is NULL before the first wait */
     uint64_t waited_at; /* when the last wait gave memory, or 0 */
     uint64_t left_bytes; /* bytes still pending after that */
-    bool in_vain; /* the last wait reached its timeout */
+    bool timed_out; /* the last wait reached its timeout */
 } strata_patience_t;
 
 /* The growth that a cache plans for a request. `idle` of these bytes it already has, in pieces that it can

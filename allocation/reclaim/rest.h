@@ -7,9 +7,9 @@
 
 #include "allocation/domain/domain.h"
 
-/* Called before a cache of `own` grows by `growth` bytes. If that exceeds the need of the program, it returns as much
- * memory at rest in other stacks of the group to their sources, if that saves enough and the budget of time permits.
- * It looks at the stacks that have grown lately, STRATA_GROWN at most. No lock is held. */
+/* Called before a cache of `own` grows by `growth` bytes. If that exceeds the need of the program, as much memory at
+ * rest in other stacks of the group goes back to their sources. The saving must be large enough, and the budget of
+ * time must permit it. At most the STRATA_GROWN stacks that grew last are looked at. No lock is held. */
 void strata_rest_collect(strata_stack_t *own, uint64_t growth);
 
 #endif

@@ -12,14 +12,14 @@
 
 /* The waits of patience (docs/virtual-memory.md), by the device's clock. Owned by reclaim/patience.c, guarded by
  * the stack's lock. */
-enum { STRATA_VAIN_WAITS = 4 };
+enum { STRATA_TIMED_OUT = 4 };
 typedef struct strata_wait_history {
     uint64_t last_wait_at; /* when the last wait gave memory; 0 if never */
     uint64_t last_late_at; /* the same for the last wait that ended late */
     uint64_t budget_at, budget_ns; /* budget of waits with less work ahead than `depth`, at that time */
     uint32_t extra_depth; /* blocks that were added to `depth` */
-    uint32_t vain_next;
-    uint64_t vain[STRATA_VAIN_WAITS]; /* ring of the growths for which the stack has waited until its timeout */
+    uint32_t next_timed_out;
+    uint64_t timed_out[STRATA_TIMED_OUT]; /* ring of the growths for which the stack has waited until its timeout */
 } strata_wait_history_t;
 
 /* Growth from memory at rest in other stacks. Owned by reclaim/rest.c, guarded by the stack's lock. */

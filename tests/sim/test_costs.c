@@ -306,7 +306,11 @@ TEST(sim_costs, a_range_above_8_gib_costs_no_more) {
     strata_sim_profile_t profile = priced();
     fixture_t f CLOSED_BY(fixture_close) = fixture_open((strata_sim_options_t){.profile = &profile});
     static const uint64_t sizes[][2] = {
-        {7 * GIB_IN_MIB, 7 * GIB_IN_MIB}, {8 * GIB_IN_MIB, 8 * GIB_IN_MIB}, {8 * GIB_IN_MIB + 2, 8 * GIB_IN_MIB}, {4096 * GIB_IN_MIB, 8 * GIB_IN_MIB}};
+        {7 * GIB_IN_MIB, 7 * GIB_IN_MIB},
+        {8 * GIB_IN_MIB, 8 * GIB_IN_MIB},
+        {8 * GIB_IN_MIB + 2, 8 * GIB_IN_MIB},
+        {4096 * GIB_IN_MIB, 8 * GIB_IN_MIB},
+    };
     for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
         strata_address_t address;
         uint64_t before = strata_sim_now(f.world);

@@ -41,8 +41,8 @@ TEST_RIG(facade_patience, a_part_that_does_not_do_is_no_end_of_the_wait, 0,
     rig_advance(rig, 100 * ms);
 }
 
-/* A host that polls cannot predict the end of the work. It waits in vain once for each size. */
-TEST(facade_patience, it_waits_no_longer_than_the_timeout_and_in_vain_once) {
+/* A host that polls cannot predict the end of the work. It waits until the timeout once for each size. */
+TEST(facade_patience, it_waits_no_longer_than_the_timeout_and_not_again_for_that_size) {
     RIG_BY(rig, rig_open_with(&rig, "stack: [retry: {patience: true, depth: 1, timeout: 5ms}, stream_safe, auto_growth, system]\n",
                               &(strata_sim_options_t){.host_jitter = 2}, 0));
     strata_stream_t owner = rig_stream(&rig), borrower = rig_stream(&rig);
@@ -64,8 +64,8 @@ TEST(facade_patience, it_waits_no_longer_than_the_timeout_and_in_vain_once) {
     }
 }
 
-/* A simulated device predicts when work ends. A wait that would be in vain does not begin, but a later one does. */
-TEST_RIG(facade_patience, it_does_not_begin_a_wait_that_is_predicted_to_be_in_vain, 0,
+/* A simulated device predicts when work ends. A wait that would time out does not begin, but a later one does. */
+TEST_RIG(facade_patience, it_begins_no_wait_that_would_time_out, 0,
          "stack: [retry: {patience: true, depth: 1, timeout: 5ms}, stream_safe, auto_growth, system]") {
     strata_stream_t owner = rig_stream(rig), borrower = rig_stream(rig);
     static const struct {
