@@ -122,7 +122,8 @@ TEST(facade_rest, a_refused_call_loses_nothing) {
             ASSERT_OK(strata_sim_fail(rig.devices[0], kinds[kind], number, false, STRATA_E_DEVICE));
             strata_block_t block = {0};
             for (size_t i = 0; i < BLOCKS; i++)
-                if (strata_allocate(rig.s, rig.gpu, second, 16 * MIB, &block) == STRATA_OK) EXPECT_OK(strata_free(rig.s, block.ref));
+                if (strata_allocate(rig.s, rig.gpu, second, 16 * MIB, &block) == STRATA_OK)
+                    EXPECT_OK(strata_free(rig.s, block.ref));
             strata_sim_clear_faults(rig.devices[0]);
             EXPECT_OK(strata_validate(rig.s));
             run_phase(&rig, second, 0);
