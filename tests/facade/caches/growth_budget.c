@@ -49,7 +49,8 @@ TEST_EACH(growth_budget, is_kept_if_no_size_repeats, program_t, programs) {
     uint64_t state = 7, began = strata_sim_now(rig.world), mappings = 0, last = 0;
     for (int i = 0; i < REQUESTS; i++) {
         size_t at = row->grows ? (size_t)i % 4 : random_next(&state) % LIVE;
-        size_t size = row->grows ? (size_t)(i + 4) * 48 * 1024 * (at + 1) : (1 + random_next(&state) % 65536) * 4096 + 512 * (size_t)(i % 8);
+        size_t size = row->grows ? (size_t)(i + 4) * 48 * 1024 * (at + 1)
+                                 : (1 + random_next(&state) % 65536) * 4096 + 512 * (size_t)(i % 8);
         if (size > 4096 * MIB) break;
         if (blocks[at].ref) EXPECT_OK(strata_free(rig.s, blocks[at].ref));
         if (strata_allocate(rig.s, rig.gpu, NULL, size, &blocks[at]) != STRATA_OK) blocks[at].ref = 0;

@@ -9,7 +9,8 @@
 #define CAPACITY (64 * MIB)
 #define SECOND   (1000ull * 1000 * 1000)
 
-TEST_RIG(facade_ladder, what_one_stream_caches_serves_another, CAPACITY, "stack: [retry, stream_safe, auto_growth_vmm, vmm]", "paddle") {
+TEST_RIG(facade_ladder, what_one_stream_caches_serves_another, CAPACITY, "stack: [retry, stream_safe, auto_growth_vmm, vmm]",
+         "paddle") {
     strata_stream_t one = rig_stream(rig), two = rig_stream(rig);
     size_t size = 3 * CAPACITY / 4;
     strata_block_t a = rig_allocate(rig, one, size);

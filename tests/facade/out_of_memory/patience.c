@@ -281,9 +281,9 @@ static const budget_t budgets[] = {
 };
 
 TEST_EACH(facade_patience, a_budget_is_at_most_one_timeout, budget_t, budgets) {
-    RIG_BY(rig, rig_open_with(&rig,
-                              "stack: [retry: {patience: true, timeout: 20ms}, stream_safe, auto_growth: {chunk_size: 1MiB}, system]\n",
-                              &(strata_sim_options_t){.host_jitter = 2}, 0));
+    RIG_BY(rig, rig_open_with(
+                    &rig, "stack: [retry: {patience: true, timeout: 20ms}, stream_safe, auto_growth: {chunk_size: 1MiB}, system]\n",
+                    &(strata_sim_options_t){.host_jitter = 2}, 0));
     strata_stream_t owner = rig_stream(&rig), borrower = rig_stream(&rig);
     EXPECT_OK(strata_free(rig.s, rig_allocate(&rig, owner, 5 * MIB).ref));
     strata_stack_t *stack = rig_stack(&rig, owner);

@@ -20,8 +20,7 @@ static uint64_t reserved_above_phase(rig_t *rig) {
     return peak - strata_min(peak, PHASE);
 }
 
-TEST_RIG(facade_rest, a_program_with_a_stream_for_each_phase_holds_one_phase, 0, "strata",
-         "stack: [" ASKING "]") {
+TEST_RIG(facade_rest, a_program_with_a_stream_for_each_phase_holds_one_phase, 0, "strata", "stack: [" ASKING "]") {
     for (int phase = 0; phase < 8; phase++) {
         run_phase(rig, rig_stream(rig), ms);
         rig_advance(rig, 20 * ms);
@@ -91,8 +90,8 @@ TEST_RIG(facade_rest, memory_within_the_need_stays, 0, "stack: [" ASKING "]") {
     EXPECT_EQ(rig_figures(rig).reserved_bytes, 512 * MIB);
 }
 
-TEST_RIG(facade_rest, a_stack_without_patience_collects_nothing, 0, "stack: [retry: {patience: false}, stream_safe, auto_growth_vmm, vmm]",
-         "stack: [stream_safe, auto_growth_vmm, vmm]") {
+TEST_RIG(facade_rest, a_stack_without_patience_collects_nothing, 0,
+         "stack: [retry: {patience: false}, stream_safe, auto_growth_vmm, vmm]", "stack: [stream_safe, auto_growth_vmm, vmm]") {
     for (int phase = 0; phase < 3; phase++) {
         run_phase(rig, rig_stream(rig), 0);
         rig_advance(rig, 20 * ms);
@@ -113,7 +112,7 @@ TEST_RIG(facade_rest, memory_of_the_driver_stays, 0,
 /* The memory of another stream moves even if a call of the device fails, or it stays and the request is served. */
 TEST(facade_rest, a_refused_call_loses_nothing) {
     static const strata_device_call_t kinds[] = {STRATA_CALL_stream_query, STRATA_CALL_unmap, STRATA_CALL_release,
-                                                 STRATA_CALL_create, STRATA_CALL_map, STRATA_CALL_set_access};
+                                                 STRATA_CALL_create,       STRATA_CALL_map,   STRATA_CALL_set_access};
     for (size_t kind = 0; kind < COUNT(kinds); kind++)
         for (uint64_t number = 1; number <= 6; number++) {
             RIG(rig, "stack: [" ASKING "]", 0);

@@ -225,7 +225,8 @@ static strata_status_t find_or_create(auto_growth_vmm_t *self, uint64_t rounded,
         bool grows = strata_growth_vmm_is_growing(self);
         bool joins = is_affordable(self, self->joined_ns, self->created_ns + BUDGET_MIN);
         if (unseen && !grows)
-            growth.most = in_handles(self, strata_max(growth.missing / PARTS_MISS, strata_max(self->peak_used / PARTS_UNSEEN, UNSEEN_MIN)));
+            growth.most = in_handles(
+                self, strata_max(growth.missing / PARTS_MISS, strata_max(self->peak_used / PARTS_UNSEEN, UNSEEN_MIN)));
         *served = grows || !joins ? strata_growth_vmm_reuse_view(self, rounded, request->size) : NULL;
         if (*served) return STRATA_OK;
         if (grows && joins) {
