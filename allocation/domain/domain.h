@@ -90,7 +90,8 @@ struct strata_domain {
     _Atomic uint64_t peak_reserved_bytes;
     strata_peaks_t peaks; /* of the live bytes in all stacks */
     uint64_t created_at; /* by the device's clock */
-    _Atomic uint64_t rest_ns; /* the time that collections of memory at rest have cost: allocation/reclaim/rest.h */
+    /* Memory at rest (allocation/reclaim/rest.h): the time that collections have cost, and the highest sum of requested bytes */
+    _Atomic uint64_t rest_ns, rest_needed;
     _Atomic uint64_t peak_needed; /* highest sum of requested bytes at a growth that might have waited */
     /* bytes returned to the device so far; memory of a driver's pool counts when the pool is trimmed */
     _Atomic uint64_t returned_bytes;
@@ -116,8 +117,7 @@ struct strata_domain {
     uint64_t examined; /* stacks that look-ups and walks have examined */
     uint32_t orphans; /* stacks of forgotten streams that still hold memory */
     strata_stack_t *first_orphan, *last_orphan; /* in creation order */
-    strata_stack_handle_t grown[STRATA_GROWN]; /* ring of stacks whose caches in virtual memory have grown, each once; 0 if unused */
-    uint32_t next_grown;
+    strata_stack_handle_t grown[STRATA_GROWN]; /* stacks whose caches in virtual memory have grown, the latest first; 0 if unused */
     strata_stack_t *next_swept; /* the orphan at which the next partial sweep begins; NULL means the first one */
     strata_lock_t borrowers_lock; /* rank EVENTS: taken under the lock above or a stack's lock; guards the fields below */
     strata_borrower_t *borrowers[STRATA_BORROWER_CHAINS]; /* by the hash of the stream */

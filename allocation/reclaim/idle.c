@@ -39,8 +39,7 @@ static uint64_t swing_of(strata_stack_t *stack) {
 
 /* ---- completion of the streams' work ---- */
 
-/* Returns whether the device waits for all of its work when a source of the plan releases memory. */
-static bool waits_for_device(const strata_plan_t *plan) {
+bool strata_idle_waits_for_device(const strata_plan_t *plan) {
     for (uint32_t n = 1; n <= plan->count; n++) {
         const strata_layer_type_t *type = plan->nodes[n].type;
         bool quick = type->gives & STRATA_TRAIT_HANDLE_SOURCE || type == &strata_cuda_malloc_async_type;
@@ -64,7 +63,7 @@ static bool each_stack_of(strata_domain_t *domain, const strata_group_t *only, e
  * once `ask` does. */
 static bool each_concerned(strata_group_t *group, each_stack_fn ask) {
     strata_captures_t *all = group->domain->captures;
-    if (!waits_for_device(group->plan) || !all->places) return each_stack_of(group->domain, group, ask);
+    if (!strata_idle_waits_for_device(group->plan) || !all->places) return each_stack_of(group->domain, group, ask);
     bool every = strata_place_is_ownerless(strata_place_kind(group->domain->place));
     for (uint32_t i = 0; i < all->place_count; i++) {
         strata_domain_t *domain = atomic_load(&all->places[i]);

@@ -15,6 +15,9 @@ enum { STRATA_IDLE_PARTS = 16 }; /* of `after`: the interval of a thread's looks
  * device's clock, or STRATA_NEVER if none is due. */
 uint64_t strata_idle_check(strata_domain_t *domain, uint64_t now);
 
+/* Returns whether the device waits for all of its work when a source of the plan releases memory. */
+bool strata_idle_waits_for_device(const strata_plan_t *plan);
+
 /* Regrows memory that idleness released from `stack`, after a request of `by` has grown by `grown` bytes.
  * `stack` is `by` or shared by it. The memory returns in a few steps, each as large as all before it, which
  * means few and large device calls. No lock is held; the thread's last error stays. */

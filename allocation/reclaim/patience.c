@@ -11,6 +11,9 @@
  * time. */
 enum { SHALLOW_PARTS = 8, SHALLOW_MIN_NS = 10 * 1000 * 1000 };
 
+/* A wait that timed out is repeated after that many timeouts. So such waits take at most 1/TIMEOUT_PARTS of the time. */
+enum { TIMEOUT_PARTS = 100 };
+
 /* Returns whether the growth would exceed the highest sum of requested bytes at any growth so far, this one
  * included, by more than the slack. The call's locks are released. */
 static bool is_more_than_needed(const strata_stack_t *cache_stack, const strata_reclaim_t *config, uint64_t growth) {
@@ -58,7 +61,7 @@ static void learn(const strata_patience_t *patience, strata_wait_history_t *hist
 
 /* Waits until a free completes, as long as at least `least` bytes may be free within the timeout. Returns false on
  * timeout. If the device predicts the end of its work, a wait that would time out does not begin. On other devices
- * the wait is not repeated for this growth. */
+ * the wait is not repeated soon for this size. */
 static bool wait_for_pending(strata_patience_t *patience, strata_stack_t *stack, uint64_t timeout, uint64_t least) {
     strata_waiting_t *waiting = &patience->waiting;
     strata_clock_t *clock = stack->domain->device->clock;
@@ -92,10 +95,17 @@ static uint64_t shallow_wait(strata_wait_history_t *history, const strata_reclai
     return history->extra_depth > 0 || history->budget_ns < SHALLOW_MIN_NS ? 0 : history->budget_ns;
 }
 
-static bool has_timed_out(const strata_wait_history_t *history, uint64_t growth) {
+/* Returns whether a wait for a request of this size has timed out lately. */
+static bool has_timed_out(const strata_wait_history_t *history, const strata_reclaim_t *config, uint64_t size, uint64_t now) {
     for (uint32_t i = 0; i < STRATA_TIMED_OUT; i++)
-        if (history->timed_out[i] == growth) return true;
+        if (history->timed_out[i] == size && now - history->timed_out_at[i] < TIMEOUT_PARTS * config->timeout) return true;
     return false;
+}
+
+static void note_timeout(strata_wait_history_t *history, uint64_t size, uint64_t now) {
+    uint32_t place = history->next_timed_out++ % STRATA_TIMED_OUT;
+    history->timed_out[place] = size;
+    history->timed_out_at[place] = now;
 }
 
 bool strata_patience_waited(strata_patience_t *patience, const strata_layer_t *cache, const strata_request_t *request,
@@ -113,19 +123,22 @@ bool strata_patience_waited(strata_patience_t *patience, const strata_layer_t *c
     bool deep = on_the_way >= ahead;
     uint64_t timeout = deep ? config->timeout : shallow_wait(history, config, now);
     patience->waited_at = 0;
-    bool comes = on_the_way > 0 && on_the_way + growth->idle >= growth->bytes && !has_timed_out(history, growth->bytes);
+    bool comes = on_the_way > 0 && on_the_way + growth->idle >= growth->bytes &&
+                 !has_timed_out(history, config, request->size, now);
     bool waits = comes && (deep || (timeout > 0 && growth->idle < growth->bytes)), again = false;
-    uint64_t missing = growth->bytes - growth->idle;
+    uint64_t missing = growth->bytes - growth->idle, waited = 0;
     bool collects = missing > 0 && cache->type->needs & STRATA_TRAIT_HANDLE_SOURCE;
     if (waits || collects) {
         uint64_t least = request->size > growth->idle ? request->size - growth->idle : 1;
         strata_unlocked_t opened = strata_call_unlock(call);
         again = waits && is_more_than_needed(stack, config, missing) && wait_for_pending(patience, call->stack, timeout, least);
+        waited = clock->now(clock) - now;
         if (!again && collects) strata_rest_collect(stack, missing);
         strata_call_lock(call, opened);
     }
-    if (patience->timed_out) history->timed_out[history->next_timed_out++ % STRATA_TIMED_OUT] = growth->bytes;
+    if (patience->timed_out) note_timeout(history, request->size, now);
+    patience->timed_out = false;
     if (deep) learn(patience, history, config, request->size);
-    else if (waits) history->budget_ns -= strata_min(history->budget_ns, clock->now(clock) - now);
+    else if (waits) history->budget_ns -= strata_min(history->budget_ns, waited);
     return again;
 }

@@ -1,45 +1,46 @@
 #include "allocation/reclaim/rest.h"
 
+#include "allocation/reclaim/idle.h"
 #include "platform/arithmetic.h"
 
 /* A collection costs its own time, and later about as much again when the other stream grows. */
 enum { COSTS = 2 };
-/* The first growth of a stack to some size may always collect. All other collections together take at most 1/PARTS of
- * the time since the place was opened. So streams that take turns do not pass memory on forever. */
+/* A stack may always collect, up to the most bytes that it has held. All other collections together take at most
+ * 1/PARTS of the time since the place was opened. So streams that take turns do not pass memory on forever. */
 enum { PARTS = 100 };
 /* Caches hold 1/HOLES more than the need, because blocks of many sizes leave holes. */
 enum { HOLES = 50 };
 /* Less than 1/LEAST of the memory that the place holds, or LEAST_BYTES, is not worth a collection. */
 enum { LEAST = 64 };
 #define LEAST_BYTES (8ull << 20)
+/* An event on an idle stream passes within this number of queries. */
+enum { QUERIES = 16 };
 
-/* Returns the bytes by which a growth would exceed the peak of the requested bytes. That peak does not look at the
- * stacks. If the place has too many for it, the growth counts as needed. */
+/* Returns the bytes by which a growth would exceed the highest sum of requested bytes. If the place has too many
+ * stacks for that sum, the growth counts as needed. A reset of the peaks does not lower the need. */
 static uint64_t beyond_need(strata_domain_t *domain, uint64_t growth) {
-    strata_peaks_t *peaks = &domain->peaks;
-    strata_lock(&peaks->lock);
-    uint64_t needed = peaks->crowded ? UINT64_MAX : peaks->highest_sum[STRATA_REQUESTED];
-    strata_unlock(&peaks->lock);
-    needed = strata_max(needed, atomic_load(&domain->peak_needed));
-    if (needed < UINT64_MAX) needed += needed / HOLES;
-    uint64_t planned = strata_domain_reserved(domain) + growth;
-    return planned - strata_min(planned, needed);
+    uint64_t planned = strata_domain_reserved(domain) + growth, peaks[STRATA_MEASURES];
+    strata_lock(&domain->peaks.lock);
+    bool crowded = domain->peaks.crowded;
+    strata_unlock(&domain->peaks.lock);
+    if (crowded) return 0;
+    strata_peaks_read(&domain->peaks, UINT64_MAX, peaks);
+    uint64_t needed = peaks[STRATA_REQUESTED], known = atomic_load(&domain->rest_needed);
+    while (needed > known && !atomic_compare_exchange_weak(&domain->rest_needed, &known, needed)) {}
+    needed = strata_max(needed, known);
+    return planned - strata_min(planned, needed + needed / HOLES);
 }
 
-/* Copies the stacks that have grown, without `own`, and lists `own` among them. Only they can have memory at rest. */
+/* Copies the stacks that have grown, the latest first, without `own`, and makes `own` the latest. */
 static void list_grown(strata_stack_t *own, strata_stack_handle_t others[STRATA_GROWN]) {
     strata_domain_t *domain = own->domain;
     strata_stack_handle_t handle = atomic_load(&own->handle);
+    uint32_t place = 0;
     strata_lock(&domain->lock);
-    uint32_t place = domain->next_grown % STRATA_GROWN;
-    for (uint32_t i = 0; i < STRATA_GROWN; i++)
-        if (domain->grown[i] == 0) place = i;
-    for (uint32_t i = 0; i < STRATA_GROWN; i++) {
-        others[i] = domain->grown[i] == handle ? 0 : domain->grown[i];
-        if (domain->grown[i] == handle) place = i;
-    }
-    if (place == domain->next_grown % STRATA_GROWN) domain->next_grown++;
-    domain->grown[place] = handle;
+    for (uint32_t i = 0; i < STRATA_GROWN; i++) others[i] = domain->grown[i] == handle ? 0 : domain->grown[i];
+    while (place < STRATA_GROWN - 1 && domain->grown[place] != 0 && domain->grown[place] != handle) place++;
+    for (; place > 0; place--) domain->grown[place] = domain->grown[place - 1];
+    domain->grown[0] = handle;
     strata_unlock(&domain->lock);
 }
 
@@ -50,12 +51,18 @@ static void unlist_grown(strata_domain_t *domain, strata_stack_handle_t handle) 
     strata_unlock(&domain->lock);
 }
 
-/* A capture must not be disturbed by a query. Other threads' default streams cannot be named here. */
+/* An event also follows the work of the legacy stream that the stack's stream is ordered with. A query of the stream
+ * would not, and could break a capture. */
 static bool is_at_rest(strata_stack_t *stack) {
     strata_domain_t *domain = stack->domain;
+    if (strata_events_ensure(&domain->events, 1) != STRATA_OK) return false;
     strata_stack_lock_own(stack);
-    bool rests = strata_stack_names_stream(stack) && strata_domain_refuse_captured(domain, stack->stream) == STRATA_OK &&
-                 strata_device_stream_query(domain->device, stack->stream) == STRATA_OK;
+    bool named = strata_stack_names_stream(stack) && strata_domain_refuse_captured(domain, stack->stream) == STRATA_OK,
+         rests = false;
+    strata_handle_t event = named ? strata_events_acquire(&domain->events) : NULL;
+    if (event && strata_domain_record_event(domain, event, stack->stream) == STRATA_OK)
+        for (int i = 0; i < QUERIES && !rests; i++) rests = strata_device_event_query(domain->device, event) == STRATA_OK;
+    if (event) strata_events_release(&domain->events, event);
     strata_unlock(&stack->lock);
     return rests;
 }
@@ -89,20 +96,23 @@ static uint64_t collect_from(strata_stack_t *own, strata_stack_handle_t other, u
     return collected;
 }
 
+/* An attempt counts like its success, so that attempts without one are bounded too. */
 void strata_rest_collect(strata_stack_t *own, uint64_t growth) {
     strata_domain_t *domain = own->domain;
     strata_clock_t *clock = domain->device->clock;
     strata_stack_handle_t others[STRATA_GROWN];
+    if (strata_idle_waits_for_device(own->group->plan)) return;
     list_grown(own, others);
-    uint64_t began = clock->now(clock), excess = beyond_need(domain, growth), bytes = strata_min(excess, growth), collected = 0;
-    if (excess < strata_max(strata_domain_reserved(domain) / LEAST, LEAST_BYTES)) return;
+    uint64_t began = clock->now(clock), excess = beyond_need(domain, growth), collected = 0;
+    uint64_t least = strata_max(strata_domain_reserved(domain) / LEAST, LEAST_BYTES);
+    if (excess < least) return;
     bool first = is_first_growth(own, growth);
     if (!first && atomic_load(&domain->rest_ns) > (began - domain->created_at) / PARTS) return;
+    uint64_t bytes = strata_min(excess, strata_max(growth, least));
     const strata_error_t reason = *strata_last_error();
     for (uint32_t i = 0; i < STRATA_GROWN && collected < bytes; i++)
         if (others[i]) collected += collect_from(own, others[i], bytes - collected);
     (void)strata_fail_again(&reason);
-    if (collected == 0) return;
-    note_collection(own, collected);
-    if (!first) atomic_fetch_add(&domain->rest_ns, COSTS * (clock->now(clock) - began));
+    if (first) note_collection(own, strata_max(collected, bytes));
+    else atomic_fetch_add(&domain->rest_ns, COSTS * (clock->now(clock) - began));
 }

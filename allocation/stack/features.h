@@ -19,7 +19,8 @@ typedef struct strata_wait_history {
     uint64_t budget_at, budget_ns; /* budget of waits with less work ahead than `depth`, at that time */
     uint32_t extra_depth; /* blocks that were added to `depth` */
     uint32_t next_timed_out;
-    uint64_t timed_out[STRATA_TIMED_OUT]; /* ring of the growths for which the stack has waited until its timeout */
+    /* ring of the requests for which the stack has waited until its timeout, and when */
+    uint64_t timed_out[STRATA_TIMED_OUT], timed_out_at[STRATA_TIMED_OUT];
 } strata_wait_history_t;
 
 /* Growth from memory at rest in other stacks. Owned by reclaim/rest.c, guarded by the stack's lock. */

@@ -39,8 +39,9 @@ TEST(hot_path, tells_every_figure) {
     EXPECT_LE((int)figure("host_mallocs"), 1); /* the slab doubles where a random program has more blocks than ever */
     EXPECT_TRUE(figure("borrowed_records_per_pair") <= 1.0);
     EXPECT_TRUE(figure("borrowed_queries_per_pair") <= 1.0);
-    /* A record is a line of 64 bytes; less than that, and nothing was measured. Where the kernel does not tell it is null. */
+    /* A record has 64 bytes, so less than that means that nothing was measured. The handles of small blocks have the smallest
+     * size, and a share of theirs counts too. The figure is null if the kernel does not report memory. */
     double held = figure("bytes_per_live_block");
-    EXPECT_TRUE(isnan(held) || (held >= 64 && held <= 128));
+    EXPECT_TRUE(isnan(held) || (held >= 64 && held <= 144));
 }
 #endif

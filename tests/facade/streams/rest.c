@@ -109,22 +109,68 @@ TEST_RIG(facade_rest, memory_of_the_driver_stays, 0,
     EXPECT_GE(rig_figures(rig).reserved_bytes, 3 * PHASE);
 }
 
+/* The event of a blocking stream follows the work of the legacy stream, so a collection would wait for that work. */
+TEST_RIG(facade_rest, legacy_work_before_a_blocking_stream_is_not_waited_for, 0, "stack: [" ASKING "]") {
+    strata_stream_t blocking;
+    ASSERT_OK(strata_device_stream_create(rig->devices[0], STRATA_STREAM_BLOCKING, 0, &blocking));
+    run_phase(rig, blocking, 0);
+    strata_block_t block = rig_allocate(rig, NULL, MIB);
+    rig_work(rig, NULL, 100 * ms, block.ref);
+    EXPECT_OK(strata_free(rig->s, block.ref));
+    uint64_t began = strata_sim_now(rig->world);
+    run_phase(rig, NULL, 0);
+    EXPECT_LT(strata_sim_now(rig->world), began + 50 * ms);
+    EXPECT_GE(rig_figures(rig).reserved_bytes, 2 * PHASE);
+    rig_advance(rig, 200 * ms);
+    rig_forget(rig, blocking);
+    EXPECT_OK(strata_device_stream_destroy(rig->devices[0], blocking));
+}
+
+/* One route frees memory of the driver, which waits for the whole device. */
+TEST_RIG(facade_rest, routes_to_the_driver_collect_nothing, 0,
+         "stack: [retry: {patience: true}, stream_safe, binning: {routes: [{up_to: 1MiB, stack: [auto_growth, system]}, "
+         "{stack: [auto_growth_vmm, vmm]}]}]") {
+    for (int phase = 0; phase < 3; phase++) {
+        run_phase(rig, rig_stream(rig), 0);
+        rig_advance(rig, 20 * ms);
+    }
+    EXPECT_GE(rig_figures(rig).reserved_bytes, 3 * PHASE);
+}
+
+/* The latest of many stacks that have grown are looked at, and one that grows again becomes the latest. */
+TEST_RIG(facade_rest, the_stacks_that_grew_last_are_looked_at, 0, "stack: [" ASKING "]") {
+    enum { SIZE = 64 };
+    strata_stream_t early = rig_stream(rig);
+    EXPECT_OK(strata_free(rig->s, rig_allocate(rig, early, SIZE * MIB).ref));
+    strata_block_t kept[STRATA_GROWN - 1], more;
+    for (int i = 0; i < STRATA_GROWN - 1; i++) kept[i] = rig_allocate(rig, rig_stream(rig), SIZE * MIB);
+    uint64_t reserved = rig_figures(rig).reserved_bytes;
+    EXPECT_EQ(reserved, (STRATA_GROWN - 1) * SIZE * MIB); /* the early one is the 16th of the latest, and was collected */
+    more = rig_allocate(rig, early, 2 * SIZE * MIB);
+    EXPECT_OK(strata_free(rig->s, more.ref));
+    (void)rig_allocate(rig, rig_stream(rig), 2 * SIZE * MIB);
+    EXPECT_EQ(rig_figures(rig).reserved_bytes, reserved + 2 * SIZE * MIB);
+    rig_free(rig, kept, STRATA_GROWN - 1);
+}
+
 /* The memory of another stream moves even if a call of the device fails, or it stays and the request is served. */
 TEST(facade_rest, a_refused_call_loses_nothing) {
-    static const strata_device_call_t kinds[] = {STRATA_CALL_stream_query, STRATA_CALL_unmap, STRATA_CALL_release,
-                                                 STRATA_CALL_create,       STRATA_CALL_map,   STRATA_CALL_set_access};
+    static const strata_device_call_t kinds[] = {STRATA_CALL_event_record, STRATA_CALL_event_query, STRATA_CALL_unmap,
+                                                 STRATA_CALL_release,      STRATA_CALL_create,      STRATA_CALL_map,
+                                                 STRATA_CALL_set_access};
     for (size_t kind = 0; kind < COUNT(kinds); kind++)
         for (uint64_t number = 1; number <= 6; number++) {
             RIG(rig, "stack: [" ASKING "]", 0);
             run_phase(&rig, rig_stream(&rig), 0);
             strata_stream_t second = rig_stream(&rig);
             ASSERT_OK(strata_sim_fail(rig.devices[0], kinds[kind], number, false, STRATA_E_DEVICE));
-            strata_block_t block = {0};
+            strata_block_t blocks[BLOCKS] = {0};
             for (size_t i = 0; i < BLOCKS; i++)
-                if (strata_allocate(rig.s, rig.gpu, second, 16 * MIB, &block) == STRATA_OK)
-                    EXPECT_OK(strata_free(rig.s, block.ref));
+                if (strata_allocate(rig.s, rig.gpu, second, 96 * MIB, &blocks[i]) != STRATA_OK) blocks[i].ref = 0;
             strata_sim_clear_faults(rig.devices[0]);
             EXPECT_OK(strata_validate(rig.s));
+            for (size_t i = 0; i < BLOCKS; i++)
+                if (blocks[i].ref) EXPECT_OK(strata_free(rig.s, blocks[i].ref));
             run_phase(&rig, second, 0);
             (void)rig_release(&rig);
             EXPECT_EQ(rig_figures(&rig).reserved_bytes, 0);

@@ -18,7 +18,7 @@ enum {
     USUAL = 1, /* a size is not divided if it was created this often among the latest STRATA_VMM_REMEMBERED */
     PAIRS_FROM = 8, /* after this many blocks of one size in a row, each growth is for two */
     UNSEEN = 16, /* after this many sizes that were not requested before, handles are small */
-    BUDGET_PARTS = 50, /* calls that save memory may take this part of the time since the place was opened */
+    BUDGET_PARTS = 50, /* views and moves may take this part of the time since the place was opened */
     REPEATS_MAX = 256, /* after this many misses of known sizes the program's blocks have stopped growing */
     PARTS_STEP = 8, /* a size has grown from another by at most this part of itself */
     PARTS_UNSEEN = 2048, /* max size of such a small handle, but at least UNSEEN_MIN */
@@ -44,6 +44,7 @@ typedef struct growth {
     vmm_kind_t pool;
     vmm_room_t room; /* where the fewest bytes are missing */
     uint64_t most; /* max bytes of a handle */
+    bool joins; /* idle memory may be joined within the budget of time */
     uint64_t missing; /* bytes that the room lacks, in whole handles; 0 if other threads freed a block that fits */
 } growth_t;
 
@@ -114,10 +115,12 @@ static uint64_t now_of(const auto_growth_vmm_t *self) {
     return clock->now(clock);
 }
 
-/* Returns whether calls that save memory may have taken `spent` ns by now. The budget is a part of the program's time,
- * but at least `least`. Without it a program whose sizes never repeat would spend most of its time on such calls. */
-static bool is_affordable(const auto_growth_vmm_t *self, uint64_t spent, uint64_t least) {
-    return spent <= strata_max(least, (now_of(self) - self->growth.base.domain->created_at) / BUDGET_PARTS);
+/* Returns whether views and moves are within their budget. It is a part of the program's time, or a little more than
+ * the time that the creation of all handles has taken. Without it a program whose sizes never repeat would spend most
+ * of its time on mappings. */
+static bool may_join(const auto_growth_vmm_t *self) {
+    uint64_t elapsed = now_of(self) - self->growth.base.domain->created_at;
+    return self->joined_ns <= strata_max(self->created_ns + BUDGET_MIN, elapsed / BUDGET_PARTS);
 }
 
 /* Creates handles of `bytes` bytes together, of about `most` bytes each, with the locks open. They follow the *done
@@ -214,32 +217,50 @@ static strata_status_t join_idle(auto_growth_vmm_t *self, growth_t *growth, cons
     return status == STRATA_OK && !*served ? find_room(self, growth, request->call) : status;
 }
 
+/* Joins idle memory, in a view or by moves, as far as the budget permits. Without a view, *served stays NULL. */
+static strata_status_t join_within_budget(auto_growth_vmm_t *self, growth_t *growth, const strata_request_t *request,
+                                          strata_record_t **served) {
+    strata_status_t status = STRATA_OK;
+    bool grows = strata_growth_vmm_is_growing(self);
+    *served = grows || !growth->joins ? strata_growth_vmm_reuse_view(self, growth->rounded, request->size) : NULL;
+    if (*served || !growth->joins) return STRATA_OK;
+    if (grows) {
+        strata_growth_vmm_gather(self, &growth->room, growth->missing, request->call);
+        status = find_room(self, growth, request->call);
+    }
+    return status == STRATA_OK && growth->missing > allowance(self) ? join_idle(self, growth, request, served) : status;
+}
+
+/* Creates what is missing. If the device refuses that, idle memory is joined even beyond the budget. */
+static strata_status_t fill_or_join(auto_growth_vmm_t *self, growth_t *growth, const strata_request_t *request,
+                                    strata_record_t **served) {
+    strata_status_t status = fill(self, growth, request);
+    if (status != STRATA_E_NO_MEMORY || growth->joins || growth->pool != STRATA_VMM_LARGE) return status;
+    const strata_error_t reason = *strata_last_error();
+    status = join_idle(self, growth, request, served);
+    return status == STRATA_OK && !*served ? strata_fail_again(&reason) : status;
+}
+
 static strata_status_t find_or_create(auto_growth_vmm_t *self, uint64_t rounded, const strata_request_t *request, uint64_t *place,
                                       strata_record_t **served) {
-    growth_t growth = {
-        .rounded = rounded, .pool = strata_auto_growth_pool_for(&self->growth, rounded), .most = handle_at_most(self)};
+    growth_t growth = {.rounded = rounded, .joins = true, .most = handle_at_most(self)};
+    growth.pool = strata_auto_growth_pool_for(&self->growth, rounded);
     strata_status_t status = find_room(self, &growth, request->call);
     bool unseen = growth.pool == STRATA_VMM_LARGE && note_asked(self, rounded);
+    uint64_t began = now_of(self), created = self->created_ns;
     if (status == STRATA_OK && growth.pool == STRATA_VMM_LARGE && growth.missing > allowance(self)) {
-        /* Views and moves may take as long as the creation of all handles. Small handles are many. */
-        bool grows = strata_growth_vmm_is_growing(self);
-        bool joins = is_affordable(self, self->joined_ns, self->created_ns + BUDGET_MIN);
-        if (unseen && !grows)
-            growth.most = in_handles(
-                self, strata_max(growth.missing / PARTS_MISS, strata_max(self->peak_used / PARTS_UNSEEN, UNSEEN_MIN)));
-        *served = grows || !joins ? strata_growth_vmm_reuse_view(self, rounded, request->size) : NULL;
-        if (*served) return STRATA_OK;
-        if (grows && joins) {
-            strata_growth_vmm_gather(self, &growth.room, growth.missing, request->call);
-            status = find_room(self, &growth, request->call);
-        }
-        if (joins && status == STRATA_OK && growth.missing > allowance(self)) status = join_idle(self, &growth, request, served);
+        uint64_t small = strata_max(growth.missing / PARTS_MISS, strata_max(self->peak_used / PARTS_UNSEEN, UNSEEN_MIN));
+        if (unseen && !strata_growth_vmm_is_growing(self)) growth.most = in_handles(self, small);
+        growth.joins = may_join(self);
+        status = join_within_budget(self, &growth, request, served);
     }
-    if (status != STRATA_OK || *served || growth.missing == 0) return status;
-    strata_growth_vmm_drop_shadows(self, false, request->call);
+    bool creates = status == STRATA_OK && !*served && growth.missing > 0;
+    if (creates) strata_growth_vmm_drop_shadows(self, false, request->call);
+    self->joined_ns += now_of(self) - began - (self->created_ns - created);
+    if (!creates) return status;
     const vmm_room_t *room = &growth.room;
     *place = room->below ? 0 : room->beside ? strata_slab_record(slab(self), room->beside)->ptr : room->at;
-    return fill(self, &growth, request);
+    return fill_or_join(self, &growth, request, served);
 }
 
 /* Serves the request when the device has no more memory. Free pieces are used even if the allowance permits
@@ -278,9 +299,7 @@ strata_status_t strata_growth_vmm_grow(strata_layer_t *base, strata_lookup_t *lo
     if (rounded != self->row_size || self->growth.used_bytes < before) self->row_count = 0;
     self->row_size = rounded;
     self->peak_used = strata_max(before, self->growth.used_bytes + rounded);
-    uint64_t began = now_of(self), created = self->created_ns;
     strata_status_t status = find_or_create(self, rounded, request, &place, served);
-    self->joined_ns += now_of(self) - began - (self->created_ns - created);
     if (status == STRATA_E_NO_MEMORY) status = serve_any_other_way(self, pool, lookup, served);
     if (status != STRATA_OK) self->peak_used = before;
     else self->row_count++;

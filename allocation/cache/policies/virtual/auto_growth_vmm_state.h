@@ -142,7 +142,7 @@ typedef struct auto_growth_vmm {
     uint64_t mapped; /* number of shadows that belong to views */
     uint64_t survey; /* number of the latest survey */
     uint64_t views, joins, creations, moves; /* statistics */
-    uint64_t created_ns, joined_ns; /* time that the creation of handles has taken, and all else that served misses */
+    uint64_t created_ns, joined_ns; /* time that the creation of handles has taken, and that of views and moves */
     vmm_candidates_t candidates; /* of the current miss */
 } auto_growth_vmm_t;
 
