@@ -1,6 +1,7 @@
 /* The time that auto_growth_vmm spends on views and moves, and the memory that stays after a release. */
 #include <stdlib.h>
 
+#include "allocation/cache/policies/virtual/auto_growth_vmm_state.h"
 #include "platform/arithmetic.h"
 #include "tests/facade/support/fixture.h"
 
@@ -64,6 +65,25 @@ TEST_EACH(growth_budget, is_kept_if_no_size_repeats, program_t, programs) {
     EXPECT_OK(strata_validate(rig.s));
     for (size_t i = 0; i < LIVE; i++)
         if (blocks[i].ref) EXPECT_OK(strata_free(rig.s, blocks[i].ref));
+}
+
+/* The device has no memory for all that is missing, but for what idle memory lacks. The budget does not matter then. */
+TEST(growth_budget, memory_is_joined_beyond_it_rather_than_refused) {
+    enum { COUNT_OF_BLOCKS = 60 };
+    RIG(rig, GROWING, 1000 * MIB);
+    strata_block_t blocks[COUNT_OF_BLOCKS];
+    for (size_t i = 0; i < COUNT_OF_BLOCKS; i++) blocks[i] = rig_allocate(&rig, NULL, 10 * MIB);
+    for (size_t i = 0; i < COUNT_OF_BLOCKS; i += 2) EXPECT_OK(strata_free(rig.s, blocks[i].ref));
+    strata_stack_t *stack = rig_stack(&rig, NULL);
+    STRATA_EACH_OWN_LAYER(stack, layer) {
+        auto_growth_vmm_t *cache = (auto_growth_vmm_t *)layer;
+        if (strcmp(layer->type->name, "auto_growth_vmm") == 0) cache->joined_ns = UINT64_C(1) << 60;
+    }
+    strata_block_t large = {0};
+    EXPECT_OK(strata_allocate(rig.s, rig.gpu, NULL, 500 * MIB, &large));
+    EXPECT_OK(strata_validate(rig.s));
+    if (large.ref) EXPECT_OK(strata_free(rig.s, large.ref));
+    for (size_t i = 1; i < COUNT_OF_BLOCKS; i += 2) EXPECT_OK(strata_free(rig.s, blocks[i].ref));
 }
 
 /* A program that keeps asking for new sizes gets small handles, but at most 16 for one miss. */
