@@ -5,7 +5,8 @@
  *                        after each step that gave memory: try the request again
  *
  * Parts: reclaim.c decides which requests are recovered; recovery.c has the steps; waiting.* sleeps until a
- * free; callbacks.* calls the program. Patience (patience.*) waits instead of growing. Idleness (idle.*,
+ * free; callbacks.* calls the program. Patience (patience.*) waits instead of growing.
+ * Before it grows, memory at rest is collected (rest.*). Idleness (idle.*,
  * regrow.c) releases memory while the program is idle and recalls it later. over_limit.* releases memory after
  * the limit was lowered. */
 #ifndef STRATA_ALLOCATION_RECOVERY_H

@@ -31,7 +31,8 @@ static uint64_t beyond_need(strata_domain_t *domain, uint64_t growth) {
     return planned - strata_min(planned, needed + needed / HOLES);
 }
 
-/* Copies the stacks that have grown, the latest first, without `own`, and makes `own` the latest. */
+/* Copies the stacks that have grown, the latest first, without `own`, and makes `own` the latest. A stack whose stream
+ * was forgotten during the call has no handle any more. */
 static void list_grown(strata_stack_t *own, strata_stack_handle_t others[STRATA_GROWN]) {
     strata_domain_t *domain = own->domain;
     strata_stack_handle_t handle = atomic_load(&own->handle);
@@ -39,8 +40,8 @@ static void list_grown(strata_stack_t *own, strata_stack_handle_t others[STRATA_
     strata_lock(&domain->lock);
     for (uint32_t i = 0; i < STRATA_GROWN; i++) others[i] = domain->grown[i] == handle ? 0 : domain->grown[i];
     while (place < STRATA_GROWN - 1 && domain->grown[place] != 0 && domain->grown[place] != handle) place++;
-    for (; place > 0; place--) domain->grown[place] = domain->grown[place - 1];
-    domain->grown[0] = handle;
+    for (; handle && place > 0; place--) domain->grown[place] = domain->grown[place - 1];
+    if (handle) domain->grown[0] = handle;
     strata_unlock(&domain->lock);
 }
 
