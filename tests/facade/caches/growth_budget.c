@@ -6,7 +6,7 @@
 #include "tests/facade/support/fixture.h"
 
 #define GROWING "stack: [auto_growth_vmm, vmm]"
-enum { LIVE = 24, REQUESTS = 20000, PIECES = 128 };
+enum { LIVE = 24, REQUESTS = 20000 };
 
 static uint64_t random_next(uint64_t *state) {
     *state = *state * UINT64_C(6364136223846793005) + 1442695040888963407u;

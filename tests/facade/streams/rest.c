@@ -5,7 +5,6 @@
 static const uint64_t ms = 1000 * 1000;
 enum { BLOCKS = 12 };
 #define PHASE (78ull * 16 * MIB) /* 1 + 2 + ... + BLOCKS times 16 MiB */
-#define PAGE  (2 * MIB)
 
 /* Allocates and frees one phase. The work of its blocks takes `work` ns. */
 static void run_phase(rig_t *rig, strata_stream_t stream, uint64_t work) {
@@ -13,6 +12,14 @@ static void run_phase(rig_t *rig, strata_stream_t stream, uint64_t work) {
     for (size_t i = 0; i < BLOCKS; i++) blocks[i] = rig_allocate(rig, stream, (i + 1) * 16 * MIB);
     if (work) rig_work(rig, stream, work, blocks[0].ref);
     rig_free(rig, blocks, BLOCKS);
+}
+
+static void expect_nothing_collected(rig_t *rig) {
+    for (int phase = 0; phase < 3; phase++) {
+        run_phase(rig, rig_stream(rig), 0);
+        rig_advance(rig, 20 * ms);
+    }
+    EXPECT_GE(rig_figures(rig).reserved_bytes, 3 * PHASE);
 }
 
 static uint64_t reserved_above_phase(rig_t *rig) {
@@ -92,21 +99,13 @@ TEST_RIG(facade_rest, memory_within_the_need_stays, 0, "stack: [" ASKING "]") {
 
 TEST_RIG(facade_rest, a_stack_without_patience_collects_nothing, 0,
          "stack: [retry: {patience: false}, stream_safe, auto_growth_vmm, vmm]", "stack: [stream_safe, auto_growth_vmm, vmm]") {
-    for (int phase = 0; phase < 3; phase++) {
-        run_phase(rig, rig_stream(rig), 0);
-        rig_advance(rig, 20 * ms);
-    }
-    EXPECT_GE(rig_figures(rig).reserved_bytes, 3 * PHASE);
+    expect_nothing_collected(rig);
 }
 
 /* A free of such memory waits for the device, so it is not collected. */
 TEST_RIG(facade_rest, memory_of_the_driver_stays, 0,
          "stack: [retry: {patience: true}, stream_safe, auto_growth: {chunk_size: 20MiB}, system]") {
-    for (int phase = 0; phase < 3; phase++) {
-        run_phase(rig, rig_stream(rig), 0);
-        rig_advance(rig, 20 * ms);
-    }
-    EXPECT_GE(rig_figures(rig).reserved_bytes, 3 * PHASE);
+    expect_nothing_collected(rig);
 }
 
 /* The event of a blocking stream follows the work of the legacy stream, so a collection would wait for that work. */
@@ -130,11 +129,7 @@ TEST_RIG(facade_rest, legacy_work_before_a_blocking_stream_is_not_waited_for, 0,
 TEST_RIG(facade_rest, routes_to_the_driver_collect_nothing, 0,
          "stack: [retry: {patience: true}, stream_safe, binning: {routes: [{up_to: 1MiB, stack: [auto_growth, system]}, "
          "{stack: [auto_growth_vmm, vmm]}]}]") {
-    for (int phase = 0; phase < 3; phase++) {
-        run_phase(rig, rig_stream(rig), 0);
-        rig_advance(rig, 20 * ms);
-    }
-    EXPECT_GE(rig_figures(rig).reserved_bytes, 3 * PHASE);
+    expect_nothing_collected(rig);
 }
 
 /* The latest of many stacks that have grown are looked at, and one that grows again becomes the latest. */
