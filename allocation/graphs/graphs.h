@@ -47,6 +47,10 @@ struct strata_graph_pool {
      * watched. Its hits then take the fast path. */
     _Atomic bool ready;
     bool ending; /* a thread releases the memory that nothing keeps any longer */
+    /* The number of threads that make the pool an owner of a block. It is increased under the lock and decreased
+     * without it. The pool does not end until it is 0, because its end would free a block that is listed but not
+     * retained yet. */
+    _Atomic uint32_t becoming_owner;
     uint64_t capture; /* the id of that capture; 0 if none was seen since the pool was opened */
     strata_stream_t captured; /* one stream of it */
     strata_graph_window_t window;
@@ -78,6 +82,8 @@ bool strata_graph_pool_hold(strata_graph_pool_t *pool);
 void strata_graphs_sweep(strata_domain_t *domain);
 /* Completes deferred frees of the pool's blocks that no longer wait for a stream. */
 void strata_graph_pool_poll(strata_graph_pool_t *pool);
+/* Returns whether the pool exists and is not about to end. The domain's lock is held. */
+bool strata_graph_pool_is_kept(const strata_graph_pool_t *pool);
 /* Called before the domain's stacks are destroyed. Afterwards the pools own no blocks from outside. */
 void strata_graphs_end(strata_domain_t *domain);
 
@@ -137,8 +143,9 @@ void strata_graph_count_drop(strata_graph_count_t *count);
 
 /* ---- blocks from outside that graphs use (outside.c) ---- */
 
-/* Makes the pool an owner of a live block, or does nothing if it is one. The call's lock is held on return,
- * but may be released in between. E_LIMIT, E_HOST_MEMORY, E_STALE. */
+/* Makes the pool an owner of a live block. Does nothing if it is one, or if the pool has ended: then no graph of
+ * it uses the block. The call's lock is held on return, but may be released in between. E_LIMIT, E_HOST_MEMORY,
+ * E_STALE. */
 strata_status_t strata_graph_pool_own(strata_graph_pool_t *pool, strata_call_t *call, strata_record_t *record);
 /* Like strata_graph_pool_own(), for every pool that a stream of the block's device may be captured into.
  * The stream that uses a forgotten stream's block is unknown. */

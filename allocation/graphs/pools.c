@@ -168,15 +168,15 @@ void strata_graphs_inherit(strata_stack_t *stack) {
 
 /* ---- the end ---- */
 
-/* The domain's lock is held. */
-static bool is_kept(const strata_graph_pool_t *pool) {
-    return pool->open || pool->holds > 0 || strata_graph_count_of(pool->count) > 0;
+bool strata_graph_pool_is_kept(const strata_graph_pool_t *pool) {
+    bool used = pool->open || pool->holds > 0 || strata_graph_count_of(pool->count) > 0;
+    return !pool->ending && (used || atomic_load(&pool->becoming_owner) > 0);
 }
 
 bool strata_graph_pool_hold(strata_graph_pool_t *pool) {
     strata_domain_t *domain = pool->group->domain;
     strata_lock(&domain->lock);
-    bool kept = is_kept(pool) && !pool->ending;
+    bool kept = strata_graph_pool_is_kept(pool);
     pool->holds += kept;
     strata_unlock(&domain->lock);
     return kept;
@@ -189,7 +189,7 @@ static strata_graph_pool_t *unpin_next(strata_domain_t *domain, const strata_gro
     strata_lock(&domain->lock);
     for (strata_group_t *group = previous ? previous->next : &domain->ordinary; group && !found; group = group->next) {
         strata_graph_pool_t *pool = group->graph;
-        if (!pool || group->pool == STRATA_GRAPH_POOL_ENDED || is_kept(pool) || pool->ending) continue;
+        if (!pool || group->pool == STRATA_GRAPH_POOL_ENDED || pool->ending || strata_graph_pool_is_kept(pool)) continue;
         pool->ending = true;
         atomic_store(&group->pinned, false);
         found = pool;

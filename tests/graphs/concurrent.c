@@ -70,6 +70,52 @@ TEST(graph_concurrent, a_block_that_is_freed_while_a_graph_becomes_its_owner_is_
     }
 }
 
+/* ---- a pool that ends ---- */
+
+typedef struct ending {
+    captured_t c;
+    strata_block_t block;
+} ending_t;
+
+static void end_pool(void *context) {
+    ending_t *ending = context;
+    captured_end(&ending->c);
+    captured_destroy(&ending->c);
+    EXPECT_OK(strata_release(ending->c.rig.s, strata_pinned(), NULL));
+}
+
+/* Another thread ends the pool before the n-th acquisition of a lock, of the pool's place or of the block's stack,
+ * by the thread that makes the pool an owner. Returns whether it did. */
+static bool end_at(uint32_t n, bool before_stack) {
+    static ending_t ending;
+    captured_t *c = &ending.c;
+    before_lock_t before;
+    captured_open(c, "strata");
+    EXPECT_OK(strata_allocate(c->rig.s, strata_pinned(), NULL, SIZE, &ending.block));
+    captured_begin(c);
+    strata_lock_t *lock = before_stack ? &strata_stack_of(strata_ref_home(ending.block.ref))->lock : &rig_domain(&c->rig)->lock;
+    before_lock_begin(&before, lock, n, end_pool, &ending);
+    EXPECT_OK(strata_record_stream(c->rig.s, ending.block.ref, c->stream));
+    bool ended = before_lock_end(&before);
+    if (!ended) end_pool(&ending);
+    EXPECT_OK(strata_release(c->rig.s, strata_pinned(), NULL)); /* ends the pool if its end had to wait */
+    EXPECT_OK(strata_validate(c->rig.s));
+    EXPECT_OK(strata_free(c->rig.s, ending.block.ref));
+    EXPECT_OK(strata_stream_synchronize(c->rig.s, c->rig.gpu, c->stream));
+    EXPECT_OK(strata_release(c->rig.s, strata_pinned(), NULL));
+    captured_close(c);
+    return ended;
+}
+
+/* The block has exactly the owners that it had before, at whatever moment the pool ends. */
+TEST(graph_concurrent, a_pool_that_ends_while_it_becomes_an_owner_owns_nothing) {
+    for (int before_stack = 0; before_stack < 2; before_stack++) {
+        uint32_t ended = 0;
+        for (uint32_t n = 1; n <= WINDOWS && !strata_test_has_failed(); n++) ended += end_at(n, before_stack);
+        EXPECT_GE(ended, 2);
+    }
+}
+
 /* ---- a pool that is set back ---- */
 
 typedef struct lender {
