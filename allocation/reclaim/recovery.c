@@ -103,8 +103,10 @@ static bool waits_only(const run_t *run) { return run->recovery->config->steps =
  * whether recovery is over. *again is true if memory has changed or will. */
 static bool step_wait(run_t *run, bool *again) {
     *again = false;
-    if (run->recovery->config->timeout == 0 || strata_waiting_is_over(&run->waiting)) return false;
+    /* The first wait is not skipped. On a busy machine the earlier steps may take longer than the timeout, and the
+     * request would then fail although it never waited. */
     bool first = !run->waiting.marked;
+    if (run->recovery->config->timeout == 0 || (!first && strata_waiting_is_over(&run->waiting))) return false;
     if (first) strata_waiting_mark(&run->waiting);
     /* The steps of this pass may have missed a free since they began. With their epoch, the sleep then ends
      * immediately. */

@@ -2,6 +2,8 @@
 #include "strata/share.h"
 #include "tests/facade/out_of_memory/planted.h"
 
+#include <unistd.h>
+
 #define MS (1000ull * 1000)
 
 /* ---- by work ---- */
@@ -43,6 +45,19 @@ static void leak_in_each_step(scene_t *scene) {
 
 /* A thread that holds nothing yet might free: it is waited for. */
 static void hold_in_a_thread(scene_t *scene) { scene_hold_in_thread(scene, hold_all); }
+
+/* Takes longer than the timeout of the request that calls it. */
+static uint64_t free_nothing_slowly(strata_place_t place, size_t size, void *context) {
+    (void)place;
+    (void)size;
+    (void)context;
+    usleep(8 * 1000);
+    return 0;
+}
+static void hold_in_a_thread_beside_a_slow_callback(scene_t *scene) {
+    hold_in_a_thread(scene);
+    EXPECT_OK(strata_add_free_memory_callback(scene->rig.s, free_nothing_slowly, NULL, NULL));
+}
 
 /* ---- by others, or by the size of chunks ---- */
 
@@ -96,6 +111,9 @@ PLANTED(one_operators_blocks_step_after_step, STRATA_CAUSE_LEAK, "pytorch", 90 *
         NULL, "find out why attention keeps its blocks", 0)
 PLANTED(another_threads_blocks, STRATA_CAUSE_TIMED_OUT, "strategy: threads\nstack: [retry: {timeout: 5ms}, " EXACT "]\n", 64 * MIB,
         20 * MIB, hold_in_a_thread, scene_drop_all, NULL, "raise retry.timeout (now 5ms)", 0)
+PLANTED(another_threads_blocks_beside_a_slow_callback, STRATA_CAUSE_TIMED_OUT,
+        "strategy: threads\nstack: [retry: {timeout: 5ms}, " EXACT "]\n", 64 * MIB, 20 * MIB,
+        hold_in_a_thread_beside_a_slow_callback, scene_drop_all, NULL, "raise retry.timeout (now 5ms)", 0)
 PLANTED(another_program, STRATA_CAUSE_OTHERS, "strata", 8 * GIB, 4 * GIB, plant_nothing, NULL, NULL,
         "end other users of the device", 6 * GIB)
 PLANTED(a_chunk_that_is_larger_than_the_request, STRATA_CAUSE_CHUNK,
