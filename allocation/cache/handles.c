@@ -1,5 +1,6 @@
 /* Finds gaps between the runs, and maps handles there. */
 #include "allocation/cache/runs.h"
+#include "allocation/layers/sources/vmm.h"
 #include "platform/arithmetic.h"
 
 enum { ALIGNMENT = 256 };
@@ -21,7 +22,12 @@ strata_status_t strata_runs_map(strata_runs_t *self, uint64_t at, uint64_t size,
     strata_status_t status = strata_chunks_request_below(self->chunks, at, size, ALIGNMENT, request, &below);
     if (status != STRATA_OK) return status;
     *slot = strata_runs_add(self, below);
-    return *slot ? STRATA_OK : strata_chunks_return_excess(self->chunks, below, request->call);
+    if (*slot) return STRATA_OK;
+    /* No work has used the handle. Without this note its free would wait for the stream, which is impossible in a capture. The
+     * mapping would then be in the way of the next try. */
+    strata_layer_t *vmm;
+    if (strata_vmm_find(&self->chunks->base, &vmm) == STRATA_OK) strata_vmm_note_done(vmm, below);
+    return strata_chunks_return_excess(self->chunks, below, request->call);
 }
 
 void strata_runs_wait_for_gaps(strata_runs_t *self, const uint32_t *unmapping, strata_call_t *call) {

@@ -51,5 +51,7 @@ bool strata_vmm_still_maps(strata_layer_t *vmm, uint64_t address);
 /* Frees chunks, in this order. `done` is true if all work that may use them is done, so that no free has to
  * wait. */
 void strata_vmm_free_chunks(strata_layer_t *vmm, strata_record_t *const *chunks, uint32_t count, bool done);
+/* Notes that all work that may use a chunk is done, so that its free does not wait. */
+void strata_vmm_note_done(const strata_layer_t *vmm, strata_record_t *chunk);
 
 #endif

@@ -209,9 +209,13 @@ bool strata_vmm_may_free(const strata_layer_t *vmm, const strata_record_t *chunk
 
 uint64_t strata_vmm_granularity(const strata_layer_t *vmm) { return ((const vmm_layer_t *)vmm)->granularity; }
 
+void strata_vmm_note_done(const strata_layer_t *vmm, strata_record_t *chunk) {
+    if (made_here(vmm, chunk)) chunk->pool = STRATA_VMM_USERS_ARE_DONE;
+}
+
 void strata_vmm_free_chunks(strata_layer_t *vmm, strata_record_t *const *chunks, uint32_t count, bool done) {
     for (uint32_t i = 0; i < count; i++) {
-        if (done && made_here(vmm, chunks[i])) chunks[i]->pool = STRATA_VMM_USERS_ARE_DONE;
+        if (done) strata_vmm_note_done(vmm, chunks[i]);
         strata_chunk_free(chunks[i]);
     }
 }
