@@ -309,6 +309,22 @@ static void free_block(strata_layer_t *base, strata_record_t *block, strata_call
     insert_coalesced((best_fit_vmm_t *)base, strata_slab_slot(&base->stack->slab, block));
 }
 
+/* ---- fast path ---- */
+
+static strata_record_t *hit(strata_layer_t *base, size_t size, const strata_stack_t *stack) {
+    uint64_t rounded;
+    strata_record_t *block = strata_round_up(size, ALIGNMENT, &rounded) ? serve((best_fit_vmm_t *)base, rounded, size) : NULL;
+    if (!block) return NULL;
+    block->stack = stack->number;
+    base->stack->figures.cache_hits++;
+    return block;
+}
+
+static bool quick_free(strata_layer_t *base, strata_record_t *block) {
+    free_block(base, block, NULL);
+    return true;
+}
+
 /* ---- giving back ---- */
 
 /* Waits for the stream, and unmaps idle handles of at least `most` bytes, or all of them. Returns the bytes. */
@@ -362,6 +378,19 @@ static void index_insert(strata_layer_t *base, uint32_t slot) {
 static bool on_split(strata_layer_t *base, const strata_record_t *block, strata_record_t *rest) {
     (void)base, (void)block, (void)rest;
     return true;
+}
+
+static strata_record_t *hit_at(strata_layer_t *base, const strata_block_t *at, size_t requested, const strata_stack_t *stack) {
+    best_fit_vmm_t *self = (best_fit_vmm_t *)base;
+    const strata_extent_t place = strata_extent_of(at);
+    uint32_t slot = strata_chunks_carve_at(&self->chunks, &place);
+    if (slot == 0) return NULL;
+    strata_record_t *block = block_at(self, slot);
+    strata_block_hand_out(block, requested);
+    self->used_bytes += block->size;
+    block->stack = stack->number;
+    base->stack->figures.cache_hits++;
+    return block;
 }
 
 static const strata_chunk_policy_t policy = {.index_remove = index_remove, .index_insert = index_insert, .on_split = on_split};
@@ -425,6 +454,8 @@ const strata_layer_type_t strata_best_fit_vmm_type = {
     .destroy = destroy,
     .allocate = allocate,
     .free = free_block,
+    .hit = hit,
+    .quick_free = quick_free,
     .release = release,
     .trim = trim,
     .find = strata_chunks_find,
@@ -433,4 +464,5 @@ const strata_layer_type_t strata_best_fit_vmm_type = {
     .idle_bytes = idle_bytes,
     .validate = validate,
     .check = check,
+    .hit_at = hit_at,
 };
