@@ -90,6 +90,14 @@ static void drop_orphan(strata_domain_t *domain, const strata_stack_t *stack) {
     *before(domain, links->next_orphan) = links->prev_orphan;
 }
 
+void strata_stack_list_rekey(strata_domain_t *domain, strata_stack_t *stack, strata_stream_t stream) {
+    if (stack->forgotten.orphan) drop_orphan(domain, stack);
+    else unchain(domain, stack);
+    stack->forgotten.orphan = false;
+    stack->stream = stream;
+    chain(domain, stack);
+}
+
 strata_status_t strata_stack_list_reserve(strata_domain_t *domain) {
     strata_lock(&domain->lock);
     uint32_t count = domain->stack_count, capacity = domain->stack_capacity;

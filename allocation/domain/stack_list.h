@@ -18,6 +18,9 @@ void strata_stack_list_remove(strata_domain_t *domain, strata_stack_t *stack);
 void strata_stack_list_renumber(strata_domain_t *domain, strata_group_t *group, uint64_t pool);
 /* Makes a stack an orphan: requests of its stream no longer find it, and it stays in the list. */
 void strata_stack_list_orphan(strata_domain_t *domain, strata_stack_t *stack);
+/* Makes a stack, which may be an orphan, the stack of another stream. Its locks are held too, and no walk and no call
+ * uses it, since those may read its stream without the locks. */
+void strata_stack_list_rekey(strata_domain_t *domain, strata_stack_t *stack, strata_stream_t stream);
 
 /* Return the stack after `previous`, or the first for NULL. NULL if there is none. */
 strata_stack_t *strata_stack_list_next(strata_domain_t *domain, const strata_stack_t *previous);

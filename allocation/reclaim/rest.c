@@ -54,7 +54,7 @@ static void unlist_grown(strata_domain_t *domain, strata_stack_handle_t handle) 
 
 /* An event also follows the work of the legacy stream that the stack's stream is ordered with. A query of the stream
  * would not, and could break a capture. */
-static bool is_at_rest(strata_stack_t *stack) {
+bool strata_rest_is_at_rest(strata_stack_t *stack) {
     strata_domain_t *domain = stack->domain;
     if (strata_events_ensure(&domain->events, 1) != STRATA_OK) return false;
     strata_stack_lock_own(stack);
@@ -92,7 +92,7 @@ static uint64_t collect_from(strata_stack_t *own, strata_stack_handle_t other, u
         return 0;
     }
     uint64_t idle = stack->group == own->group ? strata_stack_idle_bytes(stack) : 0, collected = 0;
-    if (idle > 0 && is_at_rest(stack)) collected = strata_stack_trim(stack, idle - strata_min(idle, bytes));
+    if (idle > 0 && strata_rest_is_at_rest(stack)) collected = strata_stack_trim(stack, idle - strata_min(idle, bytes));
     strata_stack_exit(stack);
     return collected;
 }

@@ -79,6 +79,12 @@ typedef struct strata_peak_share {
     bool listed;
 } strata_peak_share_t;
 
+/* The use of a graph pool's stack by streams. Owned by graphs/hand_over.c, guarded by the lock of the stack's home. */
+typedef struct strata_graph_use {
+    uint64_t calls_before; /* allocations and frees when the pool was last opened */
+    bool stays; /* it is not handed to another stream, because uses of its live blocks could not be noted */
+} strata_graph_use_t;
+
 /* The lists of a domain. Owned by domain/stack_list.c, guarded by the domain's lock. */
 typedef struct strata_stack_links {
     uint64_t serial; /* creation number within the domain */

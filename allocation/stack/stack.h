@@ -96,8 +96,8 @@ struct strata_stack {
     strata_layer_t *top;
     strata_layer_t **layers; /* by number, 0 .. plan->count, including those of shared stacks */
     uint64_t life; /* identifies this life of the number, uniquely in the process */
-    strata_stream_t stream;
-    const char *name; /* given to the stream by the program, or "". Outlives the domain */
+    strata_stream_t stream; /* of a graph pool's stack: changes as in strata_stack_list_rekey() */
+    const char *name; /* given to the stream by the program, or "". Outlives the domain. Changes like `stream` */
     uint64_t thread; /* if the stream is a per-thread default stream, its thread; otherwise 0 */
     uint64_t of_thread; /* the only thread that it serves, or 0 for any. In a threaded plan only the group's shared stack has 0 */
     strata_stack_t *thread_shared; /* has the instances of thread scope that this stack uses; may be NULL */
@@ -110,6 +110,7 @@ struct strata_stack {
     strata_wait_history_t wait_history;
     strata_rest_history_t rest_history;
     strata_idle_release_t idle;
+    strata_graph_use_t graph_use;
     strata_holds_t holds;
     strata_notes_table_t notes;
 };

@@ -1,5 +1,6 @@
 /* The places of a facade: their devices, domains and stacks, each built at its first use. */
 #include "allocation/call/blocks.h"
+#include "allocation/graphs/graphs.h"
 #include "allocation/report/log.h"
 #include "allocation/stack/threads.h"
 #include "facade/registry/devices.h"
@@ -114,7 +115,10 @@ static strata_status_t build_stack(strata_facade_t *facade, strata_domain_t *dom
     if (status != STRATA_OK) return status;
     /* Threads end without notice, so each new stack collects those of dead threads. */
     if (thread || group->plan->threaded) strata_domain_orphan_exited_threads(domain);
-    return strata_stack_create(group, &whose, stack);
+    /* The peers keep a graph's memory by stream, as in facade/graphs/pools.c. */
+    bool may = group->graph && !facade->strategy->peer;
+    *stack = may ? strata_graph_pool_hand_over(group->graph, &whose) : NULL;
+    return *stack ? STRATA_OK : strata_stack_create(group, &whose, stack);
 }
 
 strata_status_t strata_facade_stack_handle(strata_facade_t *facade, strata_place_t place, uint64_t pool, strata_stream_t stream,

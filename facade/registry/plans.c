@@ -45,6 +45,21 @@ uint64_t strata_plans_idle_after(const strata_facade_t *facade) {
     return after;
 }
 
+/* Returns the plan of the strategy's `without_virtual_memory` if the device has none, or NULL. */
+static const strata_plan_t *without_virtual_memory(const strata_facade_t *facade, strata_place_t place) {
+    const strata_strategy_t *strategy = facade->strategy;
+    const strata_device_t *device = facade->devices[strata_place_device(place)];
+    bool plain = device && !device->capabilities.virtual_memory && strategy->named[STRATA_NAMED_PLAIN].count > 0;
+    const strata_plan_t *plan = plain ? &facade->plans[named_at(strategy, STRATA_NAMED_PLAIN, 0) + strata_place_kind(place)] : NULL;
+    return plan && plan->count > 0 ? plan : NULL;
+}
+
+static bool needs_virtual_memory(const strata_plan_t *plan) {
+    bool needs = false;
+    for (uint32_t n = 1; n <= plan->count; n++) needs = needs || plan->nodes[n].type->gives & STRATA_TRAIT_HANDLE_SOURCE;
+    return needs;
+}
+
 const strata_plan_t *strata_plans_of(const strata_facade_t *facade, strata_place_t place) {
     const strata_strategy_t *strategy = facade->strategy;
     strata_place_kind_t kind = strata_place_kind(place);
@@ -52,16 +67,16 @@ const strata_plan_t *strata_plans_of(const strata_facade_t *facade, strata_place
         const strata_plan_t *own = &facade->plans[own_at(i) + kind];
         if (strategy->own[i].number == strata_place_device(place) && own->count > 0) return own;
     }
-    const strata_device_t *device = facade->devices[strata_place_device(place)];
-    bool plain = device && !device->capabilities.virtual_memory && strategy->named[STRATA_NAMED_PLAIN].count > 0;
-    const strata_plan_t *without = plain ? &facade->plans[named_at(strategy, STRATA_NAMED_PLAIN, 0) + kind] : NULL;
-    return without && without->count > 0 ? without : &facade->plans[kind];
+    const strata_plan_t *without = without_virtual_memory(facade, place);
+    return without ? without : &facade->plans[kind];
 }
 
 const strata_plan_t *strata_plans_of_graphs(const strata_facade_t *facade, strata_place_t place) {
     const strata_strategy_t *strategy = facade->strategy;
     if (strategy->named[STRATA_NAMED_GRAPH].count == 0) return strata_plans_of(facade, place);
     const strata_plan_t *plan = &facade->plans[named_at(strategy, STRATA_NAMED_GRAPH, 0) + strata_place_kind(place)];
+    const strata_plan_t *without = without_virtual_memory(facade, place);
+    if (without && needs_virtual_memory(plan)) return without;
     return plan->count > 0 ? plan : strata_plans_of(facade, place);
 }
 

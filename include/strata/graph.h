@@ -19,8 +19,8 @@
  *             its last live block. A graph keeps its pool from the first request inside its capture, or free of a block from
  *             outside. If there was none, remove the pool after the graph.
  * Shared      A begin with the number of an existing pool captures another graph into it. Memory that the first graph had freed
- *             by then serves again. That is allowed for graphs that never run at the same time, if the results of each are read
- *             before the next one is launched. Requests that both keep live do not overlap.
+ *             by then serves again, also on another stream. That is allowed for graphs that never run at the same time, if the
+ *             results of each are read before the next one is launched. Requests that both keep live do not overlap.
  * Once        One begin is for one capture. End the pool after it, and begin it again for the next.
  * Streams     Requests of other streams also go to the pool while they have joined its capture (by waiting for an event of it).
  * Outside     A captured stream may free or borrow a block that was allocated outside its pool. The pool then owns the block too,

@@ -4,25 +4,26 @@
  * request's, it is a little more. */
 #include "tests/graphs/graphs.h"
 
-enum { GRAPHS = 8, BLOCKS = 96, SEEDS = 6 };
+enum { GRAPHS = 8, BLOCKS = 96, SEEDS = 6, PAGE = 4 << 20 };
 
 typedef struct shared {
     const char *name, *strategy;
     double most; /* times the largest */
+    uint64_t page; /* bytes by which the pool grows; it may hold one more */
 } shared_t;
 
 #define STACK_FOR_GRAPHS "\ngraph: {stack: [auto_growth: {chunk_size: 32MiB}, system]}\n"
 
 static const shared_t chunks_as_large[] = {
-    {"strata", "strata", 1.02},
-    {"paddle_with_a_stack_for_graphs", "extends: paddle" STACK_FOR_GRAPHS, 1.02},
-    {"pytorch_with_a_stack_for_graphs", "extends: pytorch" STACK_FOR_GRAPHS, 1.02},
-    {"tensorflow", "tensorflow", 1.04},
+    {"strata", "strata", 1.02, PAGE},
+    {"paddle_with_a_stack_for_graphs", "extends: paddle" STACK_FOR_GRAPHS, 1.02, 0},
+    {"pytorch_with_a_stack_for_graphs", "extends: pytorch" STACK_FOR_GRAPHS, 1.02, 0},
+    {"tensorflow", "tensorflow", 1.04, 0},
 };
 static const shared_t all[] = {
-    {"strata", "strata", 1.02},         {"naive_best_fit", "stack: [naive_best_fit, system]", 1.02},
-    {"tensorflow", "tensorflow", 1.04}, {"pytorch", "pytorch", 1.07},
-    {"paddle", "paddle", 1.12},         {"auto_growth", "stack: [auto_growth, system]", 1.12},
+    {"strata", "strata", 1.02, PAGE},      {"naive_best_fit", "stack: [naive_best_fit, system]", 1.02, 0},
+    {"tensorflow", "tensorflow", 1.04, 0}, {"pytorch", "pytorch", 1.07, 0},
+    {"paddle", "paddle", 1.12, 0},         {"auto_growth", "stack: [auto_growth, system]", 1.12, 0},
 };
 
 static uint32_t draw(uint64_t *state, uint32_t below) {
@@ -73,7 +74,7 @@ static void expect_hardly_more(const shared_t *row, const uint32_t percent[GRAPH
             uint64_t held = held_by(row, seed, &percent[i], 1);
             if (held > largest) largest = held;
         }
-        EXPECT_LE((double)held_by(row, seed, percent, GRAPHS), row->most * (double)largest);
+        EXPECT_LE((double)held_by(row, seed, percent, GRAPHS), row->most * (double)largest + (double)row->page);
     }
 }
 

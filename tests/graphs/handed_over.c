@@ -1,0 +1,418 @@
+/* Captures into one pool use the memory that earlier ones have left, whatever their streams were. */
+#include "platform/host/host_memory.h"
+#include "tests/graphs/peers/peers.h"
+
+enum { CAPTURES = 11, LAYERS = 24, PAGE = 4 << 20 };
+
+/* ---- programs ---- */
+
+static void begin_on(captured_t *c, strata_stream_t stream) {
+    ASSERT_OK(strata_graph_pool_begin(c->rig.s, c->rig.gpu, stream, &c->pool));
+    ASSERT_OK(strata_capture_begin(c->rig.s, c->rig.gpu, stream));
+}
+
+static strata_graph_t end_on(captured_t *c, strata_stream_t stream) {
+    strata_graph_t graph = NULL;
+    EXPECT_OK(strata_capture_end(c->rig.s, c->rig.gpu, stream, &graph));
+    EXPECT_OK(strata_graph_pool_end(c->rig.s, c->rig.gpu, c->pool));
+    EXPECT_OK(strata_graph_pool_remove(c->rig.s, c->rig.gpu, c->pool));
+    return graph;
+}
+
+static void work_on(captured_t *c, strata_stream_t stream, const strata_block_t *block) {
+    EXPECT_OK(strata_stream_work(c->rig.s, c->rig.gpu, stream, 10 * 1000, &block->ref, 1));
+}
+
+static void join(captured_t *c, strata_stream_t stream, strata_stream_t other) {
+    EXPECT_OK(strata_stream_wait(c->rig.s, c->rig.gpu, stream, other));
+}
+
+static void launch_on(captured_t *c, strata_graph_t graph, strata_stream_t stream, bool waits) {
+    EXPECT_OK(strata_graph_launch(c->rig.s, c->rig.gpu, graph, stream));
+    if (waits) EXPECT_OK(strata_stream_synchronize(c->rig.s, c->rig.gpu, stream));
+}
+
+static void destroy(captured_t *c, strata_graph_t graph) { EXPECT_OK(strata_graph_destroy(c->rig.s, c->rig.gpu, graph)); }
+
+/* A network of layers whose activations grow with `scale`. */
+static void forward(captured_t *c, strata_stream_t stream, uint64_t scale) {
+    strata_block_t kept[3];
+    uint32_t count = 0;
+    for (uint32_t layer = 0; layer < LAYERS; layer++) {
+        strata_block_t scratch = rig_allocate(&c->rig, stream, scale * 4 << 18);
+        strata_block_t output = rig_allocate(&c->rig, stream, scale * (6 + layer * layer % 3) << 18);
+        work_on(c, stream, &output);
+        EXPECT_OK(strata_free(c->rig.s, scratch.ref));
+        if (count == 3) {
+            EXPECT_OK(strata_free(c->rig.s, kept[0].ref));
+            kept[0] = kept[1];
+            kept[1] = kept[2];
+            count--;
+        }
+        kept[count++] = output;
+    }
+    while (count > 0) EXPECT_OK(strata_free(c->rig.s, kept[--count].ref));
+}
+
+/* ---- memory ---- */
+
+typedef struct order {
+    const char *name;
+    uint64_t scale[CAPTURES];
+} order_t;
+
+static const order_t orders[] = {
+    {"rising", {10, 22, 34, 46, 58, 70, 82, 94, 106, 118, 130}},
+    {"falling", {130, 118, 106, 94, 82, 70, 58, 46, 34, 22, 10}},
+    {"mixed", {58, 130, 10, 94, 22, 118, 46, 70, 34, 106, 82}},
+};
+
+/* Returns the bytes of the pool after `count` captures, each on a stream of its own or all on one. */
+static uint64_t held_by(const uint64_t *scale, int count, bool own_streams) {
+    captured_t c;
+    strata_stream_t streams[CAPTURES];
+    strata_graph_t graphs[CAPTURES];
+    captured_open(&c, "strata");
+    for (int i = 0; i < count; i++) {
+        streams[i] = i == 0 || own_streams ? rig_stream(&c.rig) : streams[0];
+        begin_on(&c, streams[i]);
+        forward(&c, streams[i], scale[i]);
+        graphs[i] = end_on(&c, streams[i]);
+    }
+    uint64_t held = captured_pool(&c).reserved_bytes;
+    for (int round = 0; round < 2; round++)
+        for (int i = 0; i < count; i++) launch_on(&c, graphs[i], streams[i], true);
+    for (int i = 0; i < count; i++) destroy(&c, graphs[i]);
+    captured_close(&c);
+    return held;
+}
+
+TEST_EACH(graph_handed_over, eleven_captures_hold_the_largest, order_t, orders) {
+    const uint64_t largest[] = {130};
+    uint64_t most = held_by(largest, 1, false);
+    EXPECT_LE((double)held_by(row->scale, CAPTURES, false), 1.02 * (double)most + PAGE);
+    EXPECT_LE((double)held_by(row->scale, CAPTURES, true), 1.02 * (double)most + PAGE);
+}
+
+/* ---- which stack ---- */
+
+TEST(graph_handed_over, the_next_stream_gets_the_same_addresses) {
+    captured_t c;
+    captured_open(&c, "strata");
+    begin_on(&c, c.stream);
+    strata_block_t first = rig_allocate(&c.rig, c.stream, 8 * MIB);
+    EXPECT_OK(strata_free(c.rig.s, first.ref));
+    strata_graph_t graph = end_on(&c, c.stream);
+    begin_on(&c, c.other);
+    strata_block_t second = rig_allocate(&c.rig, c.other, 8 * MIB);
+    EXPECT_EQ(second.ptr, first.ptr);
+    EXPECT_OK(strata_free(c.rig.s, second.ref));
+    strata_graph_t next = end_on(&c, c.other);
+    EXPECT_OK(strata_validate(c.rig.s));
+    destroy(&c, graph);
+    destroy(&c, next);
+    captured_close(&c);
+}
+
+/* Nothing orders two streams of one capture. */
+TEST(graph_handed_over, a_stream_of_the_same_capture_gets_other_memory) {
+    captured_t c;
+    captured_open(&c, "strata");
+    begin_on(&c, c.stream);
+    strata_block_t own = rig_allocate(&c.rig, c.stream, 8 * MIB);
+    work_on(&c, c.stream, &own);
+    EXPECT_OK(strata_free(c.rig.s, own.ref));
+    join(&c, c.other, c.stream);
+    strata_block_t theirs = rig_allocate(&c.rig, c.other, 8 * MIB);
+    EXPECT_FALSE(rig_overlap(&own, &theirs));
+    work_on(&c, c.other, &theirs);
+    EXPECT_OK(strata_free(c.rig.s, theirs.ref));
+    join(&c, c.stream, c.other);
+    strata_graph_t graph = end_on(&c, c.stream);
+    launch_on(&c, graph, c.stream, true);
+    destroy(&c, graph);
+    captured_close(&c);
+}
+
+/* The capture's own stream keeps its stack, although another stream requests first. */
+TEST(graph_handed_over, the_stack_of_the_capture_s_own_stream_stays) {
+    captured_t c;
+    captured_open(&c, "strata");
+    begin_on(&c, c.stream);
+    strata_block_t first = rig_allocate(&c.rig, c.stream, 8 * MIB);
+    EXPECT_OK(strata_free(c.rig.s, first.ref));
+    strata_graph_t graph = end_on(&c, c.stream);
+    begin_on(&c, c.stream);
+    join(&c, c.other, c.stream);
+    strata_block_t theirs = rig_allocate(&c.rig, c.other, 8 * MIB), own = rig_allocate(&c.rig, c.stream, 8 * MIB);
+    EXPECT_EQ(own.ptr, first.ptr);
+    EXPECT_FALSE(rig_overlap(&own, &theirs));
+    EXPECT_OK(strata_free(c.rig.s, theirs.ref));
+    EXPECT_OK(strata_free(c.rig.s, own.ref));
+    join(&c, c.stream, c.other);
+    strata_graph_t next = end_on(&c, c.stream);
+    destroy(&c, graph);
+    destroy(&c, next);
+    captured_close(&c);
+}
+
+/* The stream of the begin mostly needs the most memory, so it gets the largest stack, whichever it had before. */
+TEST(graph_handed_over, two_streams_that_exchange_their_roles_hold_the_largest) {
+    enum { TIMES = 4 };
+    captured_t c;
+    strata_graph_t graphs[TIMES];
+    captured_open(&c, "strata");
+    for (int i = 0; i < TIMES; i++) {
+        strata_stream_t main = i % 2 ? c.other : c.stream, side = i % 2 ? c.stream : c.other;
+        begin_on(&c, main);
+        join(&c, side, main);
+        strata_block_t small = rig_allocate(&c.rig, side, 4 * MIB), large = rig_allocate(&c.rig, main, 80 * MIB);
+        work_on(&c, side, &small);
+        work_on(&c, main, &large);
+        EXPECT_OK(strata_free(c.rig.s, small.ref));
+        EXPECT_OK(strata_free(c.rig.s, large.ref));
+        join(&c, main, side);
+        graphs[i] = end_on(&c, main);
+        EXPECT_OK(strata_validate(c.rig.s));
+    }
+    EXPECT_EQ(captured_pool(&c).reserved_bytes, 84 * MIB);
+    for (int i = 0; i < TIMES; i++) launch_on(&c, graphs[i], c.stream, true);
+    for (int i = 0; i < TIMES; i++) destroy(&c, graphs[i]);
+    captured_close(&c);
+}
+
+/* The pool is also open between its begin and the capture, and that work is not part of a graph. */
+TEST(graph_handed_over, a_stack_whose_work_runs_stays) {
+    captured_t c;
+    captured_open(&c, "strata");
+    EXPECT_OK(strata_graph_pool_begin(c.rig.s, c.rig.gpu, c.stream, &c.pool));
+    strata_block_t eager = rig_allocate(&c.rig, c.stream, 8 * MIB);
+    rig_work(&c.rig, c.stream, 1000 * 1000, eager.ref);
+    EXPECT_OK(strata_free(c.rig.s, eager.ref));
+    EXPECT_OK(strata_graph_pool_end(c.rig.s, c.rig.gpu, c.pool));
+    for (int done = 0; done < 2; done++) {
+        strata_stream_t stream = done ? rig_stream(&c.rig) : c.other;
+        EXPECT_OK(strata_graph_pool_begin(c.rig.s, c.rig.gpu, stream, &c.pool));
+        strata_block_t next = rig_allocate(&c.rig, stream, 8 * MIB);
+        EXPECT_EQ(rig_overlap(&eager, &next), done != 0);
+        rig_work(&c.rig, stream, 1000, next.ref);
+        EXPECT_OK(strata_free(c.rig.s, next.ref));
+        EXPECT_OK(strata_graph_pool_end(c.rig.s, c.rig.gpu, c.pool));
+        EXPECT_OK(strata_stream_synchronize(c.rig.s, c.rig.gpu, c.stream));
+    }
+    for (int i = 0; i < 3; i++) EXPECT_OK(strata_graph_pool_remove(c.rig.s, c.rig.gpu, c.pool));
+    captured_close(&c);
+}
+
+/* A program may create a stream for each capture, and destroy it afterwards. */
+TEST(graph_handed_over, the_stack_of_a_forgotten_stream_serves_the_next_one) {
+    enum { TIMES = 5 };
+    captured_t c;
+    strata_graph_t graphs[TIMES];
+    captured_open(&c, "strata");
+    for (int i = 0; i < TIMES; i++) {
+        strata_stream_t stream = NULL;
+        EXPECT_OK(strata_stream_create(c.rig.s, c.rig.gpu, 0, &stream));
+        begin_on(&c, stream);
+        strata_block_t block = rig_allocate(&c.rig, stream, 40 * MIB);
+        work_on(&c, stream, &block);
+        EXPECT_OK(strata_free(c.rig.s, block.ref));
+        graphs[i] = end_on(&c, stream);
+        EXPECT_OK(strata_stream_forget(c.rig.s, c.rig.gpu, stream));
+        EXPECT_OK(strata_stream_destroy(c.rig.s, c.rig.gpu, stream));
+    }
+    EXPECT_EQ(captured_pool(&c).reserved_bytes, 40 * MIB);
+    for (int i = 0; i < TIMES; i++) launch_on(&c, graphs[i], c.stream, true);
+    for (int i = 0; i < TIMES; i++) destroy(&c, graphs[i]);
+    captured_close(&c);
+}
+
+/* A cache that serves all streams keeps blocks by stream, the driver's memory belongs to a graph, a decorator may have
+ * work of its stream, and the peers hand nothing over. */
+TEST(graph_handed_over, some_stacks_stay_with_their_streams) {
+    const char *const strategies[] = {
+        "pytorch",
+        "tensorflow",
+        "paddle",
+        "paddle-vmm",
+        "cuda_malloc_async",
+        "stack: [stream_safe, guard, auto_growth, system]",
+        "stack: [stream_safe, binning: {routes: [{up_to: 1MiB, stack: [auto_growth, system]}, {stack: [auto_growth, system]}]}]",
+        "stack: [stream_safe, auto_growth, system]"};
+    enum { STRATEGIES = sizeof strategies / sizeof *strategies, STAY = STRATEGIES - 2 };
+    for (size_t i = 0; i < STRATEGIES; i++) {
+        captured_t c;
+        captured_open(&c, strategies[i]);
+        begin_on(&c, c.stream);
+        strata_block_t first = rig_allocate(&c.rig, c.stream, 8 * MIB);
+        EXPECT_OK(strata_free(c.rig.s, first.ref));
+        strata_graph_t graph = end_on(&c, c.stream);
+        begin_on(&c, c.other);
+        strata_block_t second = rig_allocate(&c.rig, c.other, 8 * MIB);
+        EXPECT_EQ(rig_overlap(&first, &second), i >= STAY);
+        EXPECT_OK(strata_free(c.rig.s, second.ref));
+        strata_graph_t next = end_on(&c, c.other);
+        EXPECT_OK(strata_validate(c.rig.s));
+        destroy(&c, graph);
+        destroy(&c, next);
+        captured_close(&c);
+    }
+}
+
+/* ---- live blocks ---- */
+
+/* The first stream may use its block in the second capture too, so the block does not serve that capture again. */
+TEST(graph_handed_over, a_live_block_of_the_earlier_stream_is_kept_until_the_capture_ends) {
+    captured_t c;
+    captured_open(&c, "strata");
+    begin_on(&c, c.stream);
+    strata_block_t output = rig_allocate(&c.rig, c.stream, 8 * MIB), idle = rig_allocate(&c.rig, c.stream, 8 * MIB);
+    EXPECT_OK(strata_free(c.rig.s, idle.ref));
+    strata_graph_t graph = end_on(&c, c.stream);
+    begin_on(&c, c.other);
+    strata_block_t own = rig_allocate(&c.rig, c.other, 8 * MIB);
+    EXPECT_EQ(own.ptr, idle.ptr);
+    join(&c, c.stream, c.other);
+    work_on(&c, c.stream, &output);
+    EXPECT_OK(strata_free(c.rig.s, output.ref));
+    strata_block_t more = rig_allocate(&c.rig, c.other, 8 * MIB);
+    EXPECT_FALSE(rig_overlap(&more, &output));
+    work_on(&c, c.other, &more);
+    EXPECT_OK(strata_free(c.rig.s, more.ref));
+    EXPECT_OK(strata_free(c.rig.s, own.ref));
+    join(&c, c.other, c.stream);
+    strata_graph_t next = end_on(&c, c.other);
+    EXPECT_OK(strata_validate(c.rig.s));
+    begin_on(&c, c.other);
+    strata_block_t whole = rig_allocate(&c.rig, c.other, 16 * MIB);
+    EXPECT_TRUE(rig_overlap(&whole, &output));
+    EXPECT_OK(strata_free(c.rig.s, whole.ref));
+    strata_graph_t last = end_on(&c, c.other);
+    launch_on(&c, graph, c.stream, true);
+    launch_on(&c, next, c.other, true);
+    destroy(&c, graph);
+    destroy(&c, next);
+    destroy(&c, last);
+    captured_close(&c);
+}
+
+/* Without host memory for the notes the capture still gets memory, and no block serves two streams. */
+TEST(graph_handed_over, every_host_allocation_fails_in_turn) {
+    enum { LIVE = 40 };
+    for (uint64_t k = 1, failed = 1; failed > 0 && k < 200; k++) {
+        captured_t c;
+        strata_block_t live[LIVE], own, more;
+        captured_open(&c, "strata");
+        begin_on(&c, c.stream);
+        for (int i = 0; i < LIVE; i++) live[i] = rig_allocate(&c.rig, c.stream, MIB);
+        strata_block_t idle = rig_allocate(&c.rig, c.stream, 8 * MIB);
+        EXPECT_OK(strata_free(c.rig.s, idle.ref));
+        strata_graph_t graph = end_on(&c, c.stream);
+        begin_on(&c, c.other);
+        uint64_t before = strata_host_allocations();
+        strata_host_fail_at(k, 0);
+        strata_status_t status = strata_allocate(c.rig.s, c.rig.gpu, c.other, 8 * MIB, &own);
+        strata_host_fail_at(0, 0);
+        failed = strata_host_allocations() - before >= k;
+        EXPECT_TRUE(status == STRATA_OK || status == STRATA_E_HOST_MEMORY);
+        if (status != STRATA_OK) own = rig_allocate(&c.rig, c.other, 8 * MIB);
+        join(&c, c.stream, c.other);
+        for (int i = 0; i < LIVE; i++) work_on(&c, c.stream, &live[i]);
+        for (int i = 0; i < LIVE; i++) EXPECT_OK(strata_free(c.rig.s, live[i].ref));
+        more = rig_allocate(&c.rig, c.other, 16 * MIB);
+        for (int i = 0; i < LIVE; i++) EXPECT_FALSE(rig_overlap(&more, &live[i]));
+        work_on(&c, c.other, &more);
+        EXPECT_OK(strata_free(c.rig.s, more.ref));
+        EXPECT_OK(strata_free(c.rig.s, own.ref));
+        join(&c, c.other, c.stream);
+        strata_graph_t next = end_on(&c, c.other);
+        EXPECT_OK(strata_validate(c.rig.s));
+        launch_on(&c, next, c.other, true);
+        destroy(&c, graph);
+        destroy(&c, next);
+        captured_close(&c);
+    }
+}
+
+/* ---- checkpoints ---- */
+
+/* A block that is restored belongs to its earlier stream, although its stack was handed over. */
+TEST(graph_handed_over, a_restored_block_is_kept_until_the_capture_ends) {
+    captured_t c;
+    strata_checkpoint_t then = NULL;
+    strata_block_t output, found;
+    captured_open(&c, "strata");
+    begin_on(&c, c.stream);
+    output = rig_allocate(&c.rig, c.stream, 8 * MIB);
+    strata_graph_t graph = end_on(&c, c.stream);
+    EXPECT_OK(strata_graph_pool_checkpoint(c.rig.s, c.rig.gpu, c.pool, &then));
+    EXPECT_OK(strata_free(c.rig.s, output.ref));
+    begin_on(&c, c.other);
+    strata_block_t own = rig_allocate(&c.rig, c.other, 8 * MIB);
+    EXPECT_EQ(own.ptr, output.ptr);
+    EXPECT_OK(strata_free(c.rig.s, own.ref));
+    strata_graph_t next = end_on(&c, c.other);
+    EXPECT_OK(strata_graph_pool_restore(c.rig.s, c.rig.gpu, then, NULL, NULL));
+    strata_graph_checkpoint_drop(then);
+    EXPECT_OK(strata_block_of(c.rig.s, output.ptr, &found));
+    begin_on(&c, c.other);
+    join(&c, c.stream, c.other);
+    work_on(&c, c.stream, &found);
+    EXPECT_OK(strata_free(c.rig.s, found.ref));
+    strata_block_t more = rig_allocate(&c.rig, c.other, 8 * MIB);
+    EXPECT_FALSE(rig_overlap(&more, &found));
+    work_on(&c, c.other, &more);
+    EXPECT_OK(strata_free(c.rig.s, more.ref));
+    join(&c, c.other, c.stream);
+    strata_graph_t last = end_on(&c, c.other);
+    launch_on(&c, last, c.other, true);
+    EXPECT_OK(strata_validate(c.rig.s));
+    destroy(&c, graph);
+    destroy(&c, next);
+    destroy(&c, last);
+    captured_close(&c);
+}
+
+/* ---- planted faults ---- */
+
+/* Two graphs of a pool that were captured on different streams, and whose only block has the same memory. */
+static strata_block_t capture_two(captured_t *c, uint32_t rules, strata_graph_t graphs[2]) {
+    strata_block_t block = {.ref = 0};
+    peer_open(c, "strata", 0, rules);
+    for (int i = 0; i < 2; i++) {
+        strata_stream_t stream = i ? c->other : c->stream;
+        void *before = block.ptr;
+        begin_on(c, stream);
+        block = peer_made(c, stream, 8 * MIB, (uint8_t)(1 + i));
+        if (i) EXPECT_EQ(block.ptr, before);
+        EXPECT_OK(strata_free(c->rig.s, block.ref));
+        graphs[i] = end_on(c, stream);
+    }
+    return block;
+}
+
+TEST(graph_handed_over, graphs_that_overlap_are_found) {
+    for (int waits = 0; waits < 2; waits++) {
+        captured_t c;
+        strata_graph_t graphs[2];
+        (void)capture_two(&c, STRATA_CHECKER_RULE(1), graphs);
+        launch_on(&c, graphs[0], c.stream, waits);
+        launch_on(&c, graphs[1], c.other, true);
+        EXPECT_EQ(strata_checker_hazards_of(c.checker, STRATA_HAZARD_RACE) > 0, waits == 0);
+        for (int i = 0; i < 2; i++) destroy(&c, graphs[i]);
+        peer_close_raced(&c);
+    }
+}
+
+/* The result of a graph must be read before the next graph of the pool is launched. */
+TEST(graph_handed_over, a_later_graph_overwrites_the_result_of_an_earlier_one) {
+    captured_t c;
+    strata_graph_t graphs[2];
+    strata_block_t block = capture_two(&c, STRATA_CHECKER_LIFETIMES, graphs);
+    for (int i = 0; i < 2; i++) {
+        launch_on(&c, graphs[i], i ? c.other : c.stream, true);
+        EXPECT_TRUE(peer_holds(&c, &block, (uint8_t)(1 + i)));
+    }
+    for (int i = 0; i < 2; i++) destroy(&c, graphs[i]);
+    captured_close(&c);
+}
