@@ -103,10 +103,14 @@ static bool waits_only(const run_t *run) { return run->recovery->config->steps =
  * whether recovery is over. *again is true if memory has changed or will. */
 static bool step_wait(run_t *run, bool *again) {
     *again = false;
-    /* The first wait is not skipped. On a busy machine the earlier steps may take longer than the timeout, and the
-     * request would then fail although it never waited. */
+    if (run->recovery->config->timeout == 0) return false;
+    if (strata_waiting_is_over(&run->waiting)) {
+        /* On a busy machine the earlier steps may take the whole timeout. It is then still the reason why no thread had time to
+         * free. */
+        run->given.slept = run->given.slept || strata_waiting_threads(run->domain) > 1;
+        return false;
+    }
     bool first = !run->waiting.marked;
-    if (run->recovery->config->timeout == 0 || (!first && strata_waiting_is_over(&run->waiting))) return false;
     if (first) strata_waiting_mark(&run->waiting);
     /* The steps of this pass may have missed a free since they began. With their epoch, the sleep then ends
      * immediately. */

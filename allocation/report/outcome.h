@@ -48,7 +48,7 @@ typedef struct strata_recovery_result {
     uint64_t called_back; /* as the program's callbacks report */
     uint64_t took_ns; /* on the device's clock */
     bool asked_small; /* growth by the request alone was tried */
-    bool slept; /* it waited for frees by other threads */
+    bool slept; /* it waited for frees by other threads, or the timeout left no time for that */
     bool timed_out; /* it ended because the timeout expired */
 } strata_recovery_result_t;
 
