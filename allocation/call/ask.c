@@ -121,6 +121,25 @@ bool strata_stack_is_done(strata_stack_t *stack) {
     return passed;
 }
 
+/* An event on an idle stream passes within this number of queries. */
+enum { QUERIES = 16 };
+
+/* An event also follows the work of the legacy stream that the stack's stream is ordered with. A query of the stream
+ * would not, and could break a capture. */
+bool strata_stack_is_at_rest(strata_stack_t *stack) {
+    strata_domain_t *domain = stack->domain;
+    if (strata_events_ensure(&domain->events, 1) != STRATA_OK) return false;
+    strata_stack_lock_own(stack);
+    bool named = strata_stack_names_stream(stack) && strata_domain_refuse_captured(domain, stack->stream) == STRATA_OK,
+         rests = false;
+    strata_handle_t event = named ? strata_events_acquire(&domain->events) : NULL;
+    if (event && strata_domain_record_event(domain, event, stack->stream) == STRATA_OK)
+        for (int i = 0; i < QUERIES && !rests; i++) rests = strata_device_event_query(domain->device, event) == STRATA_OK;
+    if (event) strata_events_release(&domain->events, event);
+    strata_unlock(&stack->lock);
+    return rests;
+}
+
 uint64_t strata_stack_idle_bytes(strata_stack_t *stack) {
     uint64_t bytes = 0;
     strata_stack_lock_own(stack);

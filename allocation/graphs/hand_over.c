@@ -8,7 +8,6 @@
 #include "allocation/domain/layer.h"
 #include "allocation/domain/stack_list.h"
 #include "allocation/graphs/graphs.h"
-#include "allocation/reclaim/rest.h"
 #include "platform/host/host_memory.h"
 
 /* ---- which plans ---- */
@@ -53,7 +52,7 @@ static bool has_no_blocks(const strata_stack_t *stack) {
 }
 
 static bool is_at_rest(strata_stack_t *stack) {
-    return stack->forgotten.orphan ? strata_stack_is_done(stack) : strata_rest_is_at_rest(stack);
+    return stack->forgotten.orphan ? strata_stack_is_done(stack) : strata_stack_is_at_rest(stack);
 }
 
 /* Returns the unused stack with the most idle memory, which may be `own`, the stack of the stream that needs one. The users of

@@ -13,8 +13,6 @@ enum { HOLES = 50 };
 /* Less than 1/LEAST of the memory that the place holds, or LEAST_BYTES, is not worth a collection. */
 enum { LEAST = 64 };
 #define LEAST_BYTES (8ull << 20)
-/* An event on an idle stream passes within this number of queries. */
-enum { QUERIES = 16 };
 
 /* Returns the bytes by which a growth would exceed the highest sum of requested bytes. If the place has too many
  * stacks for that sum, the growth counts as needed. A reset of the peaks does not lower the need. */
@@ -52,22 +50,6 @@ static void unlist_grown(strata_domain_t *domain, strata_stack_handle_t handle) 
     strata_unlock(&domain->lock);
 }
 
-/* An event also follows the work of the legacy stream that the stack's stream is ordered with. A query of the stream
- * would not, and could break a capture. */
-bool strata_rest_is_at_rest(strata_stack_t *stack) {
-    strata_domain_t *domain = stack->domain;
-    if (strata_events_ensure(&domain->events, 1) != STRATA_OK) return false;
-    strata_stack_lock_own(stack);
-    bool named = strata_stack_names_stream(stack) && strata_domain_refuse_captured(domain, stack->stream) == STRATA_OK,
-         rests = false;
-    strata_handle_t event = named ? strata_events_acquire(&domain->events) : NULL;
-    if (event && strata_domain_record_event(domain, event, stack->stream) == STRATA_OK)
-        for (int i = 0; i < QUERIES && !rests; i++) rests = strata_device_event_query(domain->device, event) == STRATA_OK;
-    if (event) strata_events_release(&domain->events, event);
-    strata_unlock(&stack->lock);
-    return rests;
-}
-
 /* Returns whether the stack has collected fewer bytes than it will hold at most, with this growth. */
 static bool is_first_growth(strata_stack_t *own, uint64_t growth) {
     strata_rest_history_t *history = &own->rest_history;
@@ -92,7 +74,7 @@ static uint64_t collect_from(strata_stack_t *own, strata_stack_handle_t other, u
         return 0;
     }
     uint64_t idle = stack->group == own->group ? strata_stack_idle_bytes(stack) : 0, collected = 0;
-    if (idle > 0 && strata_rest_is_at_rest(stack)) collected = strata_stack_trim(stack, idle - strata_min(idle, bytes));
+    if (idle > 0 && strata_stack_is_at_rest(stack)) collected = strata_stack_trim(stack, idle - strata_min(idle, bytes));
     strata_stack_exit(stack);
     return collected;
 }

@@ -11,8 +11,5 @@
  * rest in other stacks of the group goes back to their sources. The saving must be large enough, and the budget of
  * time must permit it. At most the STRATA_GROWN stacks that grew last are looked at. No lock is held. */
 void strata_rest_collect(strata_stack_t *own, uint64_t growth);
-/* Returns whether all work submitted to the stack's stream is done, as far as a few queries show. False if the stream is
- * captured, or if this thread cannot name it. No lock is held. */
-bool strata_rest_is_at_rest(strata_stack_t *stack);
 
 #endif

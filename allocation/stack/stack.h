@@ -309,6 +309,9 @@ bool strata_stack_set_frontier(strata_stack_t *stack, uint64_t count);
 void strata_stack_notify_capture(strata_stack_t *stack, uint64_t pool, bool begins);
 /* Returns whether all work of a forgotten stack's stream is done. Before that, its cached memory must not be reused. */
 bool strata_stack_is_done(strata_stack_t *stack);
+/* Returns whether all work submitted to the stack's stream is done, as far as a few queries show. False if the stream is captured,
+ * or if this thread cannot name it. */
+bool strata_stack_is_at_rest(strata_stack_t *stack);
 /* Returns whether no block is live, deferred or cached, and no call is in progress. */
 bool strata_stack_is_empty(strata_stack_t *stack);
 uint64_t strata_stack_idle_bytes(strata_stack_t *stack);

@@ -180,7 +180,7 @@ TEST(pause_graphs, a_graph_ends_while_it_is_paused) {
 
 /* Where graphs are not in handles, they stay, and the report says so. */
 TEST(pause_graphs, what_is_not_in_handles_stays) {
-    GRAPHED(g, "strata");
+    GRAPHED(g, "extends: strata\ngraph: [stream_safe, auto_growth, system]\n");
     graph_capture(&g, 5);
     strata_block_t a = rig_allocate(&g.rig, NULL, 5 * MIB);
     pause_write(&g.rig, &a, 2);

@@ -45,6 +45,29 @@ TEST(facade_graph_plans, of_a_device_is_the_devices_unless_graph_has_it) {
     EXPECT_FALSE(is_the_places(rig.s, strata_managed(0)));
 }
 
+static void open_without_virtual_memory(rig_t *rig, const char *strategy) {
+    strata_sim_profile_t profile = *strata_sim_profile("h100");
+    profile.virtual_memory = false;
+    rig_open_on(rig, rig_strategy(strategy, NULL, 0), &(strata_sim_options_t){.profile = &profile}, 0);
+    rig->borrowed_strategy = false;
+}
+
+/* The stack of the place without virtual memory serves graphs too, but replaces no stack that needs none. */
+TEST_BY(facade_graph_plans, is_the_places_on_a_device_without_virtual_memory, open_without_virtual_memory(rig, "strata")) {
+    uint64_t pool = 0;
+    strata_stream_t stream = rig_stream(rig);
+    EXPECT_TRUE(is_the_places(rig->s, rig->gpu));
+    EXPECT_OK(strata_graph_pool_begin(rig->s, rig->gpu, stream, &pool));
+    strata_block_t block = rig_allocate(rig, stream, MIB);
+    EXPECT_OK(strata_free(rig->s, block.ref));
+    EXPECT_OK(strata_graph_pool_end(rig->s, rig->gpu, pool));
+    EXPECT_OK(strata_graph_pool_remove(rig->s, rig->gpu, pool));
+}
+TEST_BY(facade_graph_plans, stays_if_it_needs_no_virtual_memory,
+        open_without_virtual_memory(rig, "extends: strata\ngraph: [buffered, system]\n")) {
+    EXPECT_STREQ(top_of(rig->s, rig->gpu), "buffered");
+}
+
 TEST(facade_graph_plans, the_report_names_an_option_by_its_path) {
     RIG(rig, "stack: [auto_growth, system]\ngraph: [buffered, limit: {bytes: 16MiB}, system]\n", 64 * MIB);
     strata_stream_t stream;
