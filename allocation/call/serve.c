@@ -4,6 +4,7 @@
 #include "allocation/graphs/graphs.h"
 #include "allocation/reclaim/idle.h"
 #include "allocation/reclaim/recovery.h"
+#include "allocation/reclaim/rest.h"
 #include "allocation/reclaim/waiting.h"
 #include "platform/host/host_memory.h"
 
@@ -165,6 +166,7 @@ strata_status_t strata_stack_serve(strata_stack_t *stack, const strata_request_t
         STRATA_DOMAIN_EACH(stack->domain, other)
             if (other == stack || stands_on(stack, other)) strata_idle_regrow(other, stack, request->stream, now - reserved);
     *record = serving.record;
+    strata_rest_return_lent(stack);
     return STRATA_OK;
 }
 

@@ -107,8 +107,9 @@ static void set_up(strata_stack_t *stack, strata_group_t *group, strata_lock_ran
     stack->forgotten.completion_known = stack->forgotten.borrower_unknown = stack->forgotten.thread_exited = false;
     stack->forgotten.last_event = NULL;
     stack->wait_history = (strata_wait_history_t){0};
-    stack->rest_history = (strata_rest_history_t){0};
-    stack->graph_use = (strata_graph_use_t){0};
+    stack->rest_history.peak_bytes = stack->rest_history.collected_bytes = 0;
+    atomic_store(&stack->rest_history.lent_bytes, 0);
+    stack->rest_history.lent_at = 0;
     stack->holds.calls = 0;
     memset(&stack->figures, 0, sizeof stack->figures);
     atomic_store(&stack->host_waits, 0);

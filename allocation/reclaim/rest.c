@@ -13,6 +13,10 @@ enum { HOLES = 50 };
 /* Less than 1/LEAST of the memory that the place holds, or LEAST_BYTES, is not worth a collection. */
 enum { LEAST = 64 };
 #define LEAST_BYTES (8ull << 20)
+/* A program that lends memory in each step would return it and grow again in each step. So memory goes back this long after
+ * the stack last grew beside lent memory. It must be at least 1/LENT_PARTS of the memory that the place holds. */
+#define LENT_NS (100ull * 1000 * 1000)
+enum { LENT_PARTS = 16 };
 
 /* Returns the bytes by which a growth would exceed the highest sum of requested bytes. If the place has too many
  * stacks for that sum, the growth counts as needed. A reset of the peaks does not lower the need. */
@@ -66,6 +70,19 @@ static void note_collection(strata_stack_t *own, uint64_t bytes) {
     strata_unlock(&own->lock);
 }
 
+/* Notes a growth that memory of the stack itself would serve, if its borrowers were done. */
+static void note_lent(strata_stack_t *own, uint64_t bytes, uint64_t now) {
+    strata_stack_lock_own(own);
+    uint64_t lent = strata_min(bytes, own->figures.deferred_bytes);
+    atomic_fetch_add(&own->rest_history.lent_bytes, lent);
+    if (lent > 0) own->rest_history.lent_at = now;
+    strata_unlock(&own->lock);
+}
+
+static bool is_within_budget(const strata_domain_t *domain, uint64_t now) {
+    return atomic_load(&domain->rest_ns) <= (now - domain->created_at) / PARTS;
+}
+
 /* Returns the bytes that another stack of the group has returned to its source. */
 static uint64_t collect_from(strata_stack_t *own, strata_stack_handle_t other, uint64_t bytes) {
     strata_stack_t *stack = strata_stack_enter(other);
@@ -90,12 +107,36 @@ void strata_rest_collect(strata_stack_t *own, uint64_t growth) {
     uint64_t least = strata_max(strata_domain_reserved(domain) / LEAST, LEAST_BYTES);
     if (excess < least) return;
     bool first = is_first_growth(own, growth);
-    if (!first && atomic_load(&domain->rest_ns) > (began - domain->created_at) / PARTS) return;
     uint64_t bytes = strata_min(excess, strata_max(growth, least));
+    note_lent(own, bytes, began);
+    if (!first && !is_within_budget(domain, began)) return;
     const strata_error_t reason = *strata_last_error();
     for (uint32_t i = 0; i < STRATA_GROWN && collected < bytes; i++)
         if (others[i]) collected += collect_from(own, others[i], bytes - collected);
     (void)strata_fail_again(&reason);
     if (first) note_collection(own, strata_max(collected, bytes));
     else atomic_fetch_add(&domain->rest_ns, COSTS * (clock->now(clock) - began));
+}
+
+/* Returns whether the stack has not grown like that for a while. Its borrowers are also done then. */
+static bool is_over(strata_stack_t *own, uint64_t now) {
+    strata_stack_lock_own(own);
+    bool over = own->figures.deferred_bytes == 0 && now - own->rest_history.lent_at >= LENT_NS;
+    strata_unlock(&own->lock);
+    return over;
+}
+
+void strata_rest_return_all_lent(strata_stack_t *own) {
+    strata_domain_t *domain = own->domain;
+    strata_clock_t *clock = domain->device->clock;
+    uint64_t began = clock->now(clock), lent = atomic_load(&own->rest_history.lent_bytes);
+    if (!is_within_budget(domain, began) || !is_over(own, began)) return;
+    uint64_t excess = strata_min(lent, beyond_need(domain, 0)), idle = strata_stack_idle_bytes(own);
+    uint64_t least = strata_max(strata_domain_reserved(domain) / LENT_PARTS, LEAST_BYTES);
+    bool goes = excess >= least && idle >= excess && strata_stack_is_at_rest(own);
+    const strata_error_t reason = *strata_last_error();
+    if (goes) (void)strata_stack_trim(own, idle - excess);
+    (void)strata_fail_again(&reason);
+    if (goes || excess < least) (void)atomic_compare_exchange_strong(&own->rest_history.lent_bytes, &lent, 0);
+    atomic_fetch_add(&domain->rest_ns, COSTS * (clock->now(clock) - began));
 }

@@ -27,6 +27,9 @@ typedef struct strata_wait_history {
 typedef struct strata_rest_history {
     uint64_t peak_bytes; /* the most that the stack held with such a growth */
     uint64_t collected_bytes; /* from other stacks, in total */
+    /* It grew by these beyond the need of the program, while its own memory waited for borrowers. Also read without the lock. */
+    _Atomic uint64_t lent_bytes;
+    uint64_t lent_at; /* when it last did, by the device's clock */
 } strata_rest_history_t;
 
 /* Memory that idleness released from a stack, most of which is regrown when requests come again. */
@@ -78,12 +81,6 @@ typedef struct strata_peak_share {
     strata_stack_t *next; /* in the list of stacks that have served a request */
     bool listed;
 } strata_peak_share_t;
-
-/* The use of a graph pool's stack by streams. Owned by graphs/hand_over.c, guarded by the lock of the stack's home. */
-typedef struct strata_graph_use {
-    uint64_t calls_before; /* allocations and frees when the pool was last opened */
-    bool stays; /* it is not handed to another stream, because uses of its live blocks could not be noted */
-} strata_graph_use_t;
 
 /* The lists of a domain. Owned by domain/stack_list.c, guarded by the domain's lock. */
 typedef struct strata_stack_links {

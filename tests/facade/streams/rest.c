@@ -132,6 +132,75 @@ TEST_RIG(facade_rest, routes_to_the_driver_collect_nothing, 0,
     expect_nothing_collected(rig);
 }
 
+/* ---- growth beside lent memory ---- */
+
+enum { LENT = 64, BASE = 320 };
+
+/* Lends the block of a step to a copy of 200 ms, and requests as much again after 50 ms. */
+static void lend_and_request(rig_t *rig, strata_stream_t stream, strata_stream_t copies, uint64_t size) {
+    strata_block_t lent = rig_allocate(rig, stream, size);
+    rig_borrow(rig, lent.ref, copies, 200 * ms);
+    EXPECT_OK(strata_free(rig->s, lent.ref));
+    rig_advance(rig, 50 * ms);
+    strata_block_t again = rig_allocate(rig, stream, size);
+    EXPECT_FALSE(rig_overlap(&lent, &again));
+    EXPECT_OK(strata_free(rig->s, again.ref));
+}
+
+/* Returns the reserved bytes after a request that came `later` ns after the last one, without its block. */
+static uint64_t reserved_later(rig_t *rig, strata_stream_t stream, uint64_t later, uint64_t work) {
+    rig_advance(rig, later);
+    if (work) rig_work(rig, stream, work, 0);
+    strata_block_t block = rig_allocate(rig, stream, LENT * MIB);
+    EXPECT_OK(strata_free(rig->s, block.ref));
+    return rig_figures(rig).reserved_bytes;
+}
+
+typedef struct returning {
+    const char *name;
+    uint64_t size, later, work, reserved; /* MiB, ns, ns, MiB */
+} returning_t;
+
+static const returning_t returnings[] = {
+    {"once_the_copy_is_done", LENT, 250 * 1000 * 1000, 0, BASE + LENT + LENT / 8},
+    {"not_while_the_copy_runs", LENT, 10 * 1000 * 1000, 0, BASE + 2 * LENT},
+    {"not_under_work_of_the_stream", LENT, 250 * 1000 * 1000, 50 * 1000 * 1000, BASE + 2 * LENT},
+    {"not_if_it_is_little", 12, 250 * 1000 * 1000, 0, BASE + LENT},
+};
+
+TEST_EACH(facade_rest, a_growth_beside_lent_memory_goes_back, returning_t, returnings) {
+    RIG(rig, "strata", 0);
+    strata_stream_t stream = rig_stream(&rig), copies = rig_stream(&rig);
+    strata_block_t base = rig_allocate(&rig, stream, BASE * MIB);
+    EXPECT_OK(strata_free(rig.s, rig_allocate(&rig, stream, LENT * MIB).ref));
+    rig_advance(&rig, 10000 * ms);
+    lend_and_request(&rig, stream, copies, row->size * MIB);
+    uint64_t reserved = reserved_later(&rig, stream, row->later, row->work);
+    EXPECT_LE(reserved, (row->reserved + 8) * MIB);
+    EXPECT_GE(reserved, (row->reserved - 8) * MIB);
+    rig_advance(&rig, 1000 * ms);
+    EXPECT_OK(strata_free(rig.s, base.ref));
+    EXPECT_OK(strata_validate(rig.s));
+}
+
+/* The returns take at most a hundredth of the time, and so do the growths after them. */
+TEST(facade_rest, a_program_that_lends_in_each_step_returns_within_the_budget) {
+    enum { STEPS = 200 };
+    RIG(rig, "strata", 0);
+    strata_stream_t stream = rig_stream(&rig), copies = rig_stream(&rig);
+    strata_block_t base = rig_allocate(&rig, stream, 4 * GIB);
+    uint64_t began = strata_sim_now(rig.world), alone = 0;
+    for (int i = 0; i < STEPS; i++) {
+        lend_and_request(&rig, stream, copies, 1 * GIB);
+        rig_advance(&rig, 250 * ms);
+        alone += 300 * ms;
+    }
+    uint64_t took = strata_sim_now(rig.world) - began;
+    EXPECT_LE((double)took, 1.03 * (double)alone);
+    EXPECT_GT(rig_calls(&rig, STRATA_CALL_unmap), 0);
+    EXPECT_OK(strata_free(rig.s, base.ref));
+}
+
 /* The latest of many stacks that have grown are looked at, and one that grows again becomes the latest. */
 TEST_RIG(facade_rest, the_stacks_that_grew_last_are_looked_at, 0, "stack: [" ASKING "]") {
     enum { SIZE = 64 };
