@@ -1,0 +1,126 @@
+/* Programs from public reports about GPU allocators, with the memory that they need under the default. Captures into one pool
+ * are in tests/graphs/handed_over.c, buffers that grow in growth_budget.c and growth_moves.c, partial releases in trims.c. */
+#include "tests/facade/support/fixture.h"
+
+/* Bytes beyond the need that one growth may leave. */
+#define PAGE (4 * MIB)
+
+static uint64_t peak(rig_t *rig) { return rig_figures(rig).peak_reserved_bytes; }
+
+static void free_all(rig_t *rig, strata_block_t *blocks, size_t count) {
+    for (size_t i = 0; i < count; i++) EXPECT_OK(strata_free(rig->s, blocks[i].ref));
+}
+
+static void allocate_all(rig_t *rig, strata_block_t *blocks, size_t count, size_t size) {
+    for (size_t i = 0; i < count; i++) blocks[i] = rig_allocate(rig, NULL, size);
+}
+
+/* PyTorch's notes on its allocator, 2026-06-01. */
+TEST(facade_reported, blocks_of_half_or_twice_the_size_use_the_same_memory) {
+    for (int larger_first = 0; larger_first < 2; larger_first++) {
+        RIG(rig, "strata", 0);
+        strata_block_t blocks[8];
+        for (int half = 0; half < 2; half++) {
+            bool large = half == !larger_first;
+            allocate_all(&rig, blocks, large ? 4 : 8, large ? 32 * MIB : 16 * MIB);
+            free_all(&rig, blocks, large ? 4 : 8);
+        }
+        EXPECT_LE(peak(&rig), 128 * MIB + PAGE);
+    }
+}
+
+/* The same notes. */
+TEST(facade_reported, two_free_blocks_apart_serve_one_of_twice_the_size) {
+    RIG(rig, "strata", 0);
+    strata_block_t blocks[4];
+    allocate_all(&rig, blocks, 4, 16 * MIB);
+    EXPECT_OK(strata_free(rig.s, blocks[0].ref));
+    EXPECT_OK(strata_free(rig.s, blocks[2].ref));
+    blocks[0] = rig_allocate(&rig, NULL, 32 * MIB);
+    EXPECT_LE(peak(&rig), 64 * MIB + PAGE);
+    EXPECT_OK(strata_free(rig.s, blocks[0].ref));
+    EXPECT_OK(strata_free(rig.s, blocks[1].ref));
+    EXPECT_OK(strata_free(rig.s, blocks[3].ref));
+}
+
+/* torchrec#4584: an embedding table is moved between rounds, and other libraries need the rest of the card. */
+TEST(facade_reported, rounds_of_large_tables_do_not_grow) {
+    enum { ROUNDS = 10, PARTS = 11, LEFT = 2, FOREIGN = 4 };
+    RIG(rig, "strata", 96 * GIB);
+    for (int round = 0; round < ROUNDS; round++) {
+        strata_block_t parts[PARTS], first = rig_allocate(&rig, NULL, 16 * GIB), table = rig_allocate(&rig, NULL, 33 * GIB);
+        EXPECT_OK(strata_free(rig.s, first.ref));
+        allocate_all(&rig, parts, PARTS, 4 * GIB);
+        free_all(&rig, parts + LEFT, PARTS - LEFT);
+        first = rig_allocate(&rig, NULL, 16 * GIB);
+        EXPECT_OK(strata_free(rig.s, first.ref));
+        EXPECT_OK(strata_free(rig.s, table.ref));
+        free_all(&rig, parts, LEFT);
+        EXPECT_LE(peak(&rig), 77 * GIB + PAGE);
+    }
+    strata_address_t foreign[FOREIGN];
+    for (int i = 0; i < FOREIGN; i++) EXPECT_OK(strata_device_malloc(rig.devices[0], STRATA_MEMORY_DEVICE, 4 * GIB, &foreign[i]));
+    for (int i = 0; i < FOREIGN; i++) EXPECT_OK(strata_device_free(rig.devices[0], STRATA_MEMORY_DEVICE, foreign[i]));
+}
+
+/* pytorch#123548: in each round a small block stays between large ones. */
+TEST(facade_reported, small_blocks_that_stay_do_not_split_the_memory_of_large_ones) {
+    enum { ROUNDS = 33 };
+    RIG(rig, "strata", 0);
+    strata_block_t kept[ROUNDS];
+    for (int round = 0; round < ROUNDS; round++) {
+        strata_block_t large[2] = {rig_allocate(&rig, NULL, 160 * MIB)};
+        kept[round] = rig_allocate(&rig, NULL, 2 * MIB);
+        large[1] = rig_allocate(&rig, NULL, 80 * MIB);
+        free_all(&rig, large, 2);
+    }
+    EXPECT_LE(peak(&rig), 306 * MIB + 306 * MIB / 50 + PAGE);
+    free_all(&rig, kept, ROUNDS);
+}
+
+/* cupy#4676: millions of pairs of odd sizes, then a block of a fifth of the card. */
+TEST(facade_reported, a_large_block_is_served_after_many_odd_sizes) {
+    enum { PAIRS = 100 * 1000, OLD = 64 };
+    RIG(rig, "strata", 32 * GIB);
+    strata_block_t old[OLD] = {{.ref = 0}};
+    uint64_t state = 1;
+    for (int i = 0; i < PAIRS; i++) {
+        state = state * 6364136223846793005u + 1442695040888963407u;
+        uint32_t drawn = (uint32_t)(state >> 33);
+        size_t size = drawn % 997 == 0 ? 1 + drawn % (83 * MIB) : 1 + drawn % (256 << 10);
+        strata_block_t *block = &old[i % OLD];
+        if (block->ref) EXPECT_OK(strata_free(rig.s, block->ref));
+        *block = rig_allocate(&rig, NULL, size | 1);
+    }
+    free_all(&rig, old, OLD);
+    uint64_t held = rig_figures(&rig).reserved_bytes;
+    strata_block_t large = rig_allocate(&rig, NULL, 6280ull * 1000 * 1000);
+    EXPECT_LE((double)rig_figures(&rig).reserved_bytes, 1.1 * (double)large.size);
+    EXPECT_LT(held, large.size);
+    EXPECT_OK(strata_free(rig.s, large.ref));
+}
+
+/* vllm#48680: weights are replaced layer by layer, the new one before the old one is freed, on a card with little more. */
+TEST(facade_reported, weights_are_replaced_layer_by_layer_in_a_pool) {
+    enum { LAYERS = 48 };
+    RIG(rig, "extends: strata\npools: {weights: }\n", 10 * GIB + 512 * MIB);
+    const uint64_t other = 9298 * MIB - 4844 * MIB, before = 4844 * MIB / LAYERS, after = 5386 * MIB / LAYERS;
+    uint64_t pool;
+    strata_block_t layers[LAYERS], rest;
+    ASSERT_OK(strata_pool(rig.s, "weights", &pool));
+    const strata_allocate_options_t options[] = {
+        {.struct_size = sizeof *options, .size = other, .pool = pool},
+        {.struct_size = sizeof *options, .size = before, .pool = pool},
+        {.struct_size = sizeof *options, .size = after, .pool = pool},
+    };
+    EXPECT_OK(strata_allocate_with(rig.s, rig.gpu, NULL, &options[0], &rest));
+    for (int i = 0; i < LAYERS; i++) EXPECT_OK(strata_allocate_with(rig.s, rig.gpu, NULL, &options[1], &layers[i]));
+    for (int i = 0; i < LAYERS; i++) {
+        strata_block_t old = layers[i];
+        EXPECT_OK(strata_allocate_with(rig.s, rig.gpu, NULL, &options[2], &layers[i]));
+        EXPECT_OK(strata_free(rig.s, old.ref));
+    }
+    EXPECT_LE((double)peak(&rig), 1.03 * (double)(other + LAYERS * after + after));
+    EXPECT_OK(strata_free(rig.s, rest.ref));
+    free_all(&rig, layers, LAYERS);
+}
