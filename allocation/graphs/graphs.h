@@ -127,27 +127,16 @@ strata_status_t strata_graph_pool_named_capture(strata_graph_pool_t *pool, strat
 strata_status_t strata_graphs_refuse_unannounced(const strata_stack_t *stack, strata_stream_t stream);
 /* Returns whether requests that reached a stack without a look-up must now be looked up. */
 bool strata_graphs_must_route(const strata_stack_t *stack);
-/* Returns whether the pool is open for the stack's stream by name. Then all its requests go to the pool, from begin to end.
- * Requests of a stream that joined the capture only go there while it is captured, and a filter chooses each request. */
-bool strata_graph_pool_is_named(strata_graph_pool_t *pool, const strata_stack_t *stack);
 /* Initializes a new stack in the list. Its hits take the same path as those of its group, and its layers
  * are notified of an open capture. */
 void strata_graphs_inherit(strata_stack_t *stack);
 
 /* ---- stacks that change streams (hand_over.c); no lock is held, and one thread at a time builds ---- */
 
-/* Called when a pool is opened: no stack of it has been used since. */
-void strata_graph_pool_begin_use(strata_graph_pool_t *pool);
-/* Returns the stack of another stream in an open pool, which now belongs to the stream `whose`. It has the most idle memory
- * of those that were not used since the pool was opened, and whose streams' work is done. Returns NULL if there is none, or
- * if a layer of the pool keeps something about the stream of its stack. */
+/* Returns a stack of another stream in an open pool, which now belongs to the stream `whose`. It has the most idle memory of
+ * those without blocks whose streams' work is done. Returns NULL if there is none, or if the stream is not being captured.
+ * Returns NULL too if a layer of the pool keeps something about the stream of its stack. */
 strata_stack_t *strata_graph_pool_hand_over(strata_graph_pool_t *pool, const strata_stack_for_t *whose);
-/* Called when a pool was opened for a stream by name, before its first request. Gives it the stack with the most idle memory,
- * in exchange for its own if no block of that is live. */
-void strata_graph_pool_give_most(strata_graph_pool_t *pool, const strata_stack_for_t *whose);
-/* Notes that a stream may use a live block of a stack that was handed over from it. If that cannot be noted, the stack
- * becomes an orphan, whose memory serves no other stream. Returns false then. */
-bool strata_graph_note_earlier_stream(strata_stack_t *stack, strata_ref_t ref, strata_stream_t stream);
 
 /* ---- the end of graphs (watch.c); no lock is held ---- */
 
@@ -182,7 +171,6 @@ typedef struct strata_graph_block {
     strata_block_t block;
     size_t requested;
     uint64_t life; /* of that stack */
-    strata_stream_t stream; /* of that stack then */
     uint16_t serving_stack; /* its number */
     bool is_restored; /* in a list of changes: true if it was made live again, false if it was freed */
 } strata_graph_block_t;

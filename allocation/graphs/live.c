@@ -46,7 +46,6 @@ static void collect_one(const strata_record_t *record, void *context) {
             .block = {.ptr = (void *)(uintptr_t)record->ptr, .size = record->size, .ref = strata_ref_of(record)},
             .requested = strata_record_requested(record),
             .life = serving_stack->life,
-            .stream = serving_stack->stream,
             .serving_stack = record->stack};
     blocks->count++;
 }
@@ -200,9 +199,7 @@ static strata_status_t make_one(strata_graph_block_t *block) {
         strata_direct_serve(serving_stack, home, record);
         block->block.ref = strata_ref_of(record);
     }
-    bool handed_over = !serving_stack->forgotten.orphan && serving_stack->stream != block->stream;
     strata_stack_unlock(serving_stack);
-    if (record && handed_over) (void)strata_graph_note_earlier_stream(serving_stack, block->block.ref, block->stream);
     if (record) return STRATA_OK;
     return strata_fail(STRATA_E_CORRUPT, 0, "the block of %zu bytes at %s could not be restored", block->block.size,
                        strata_pointer_text(block->block.ptr).text);

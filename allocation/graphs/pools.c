@@ -122,7 +122,6 @@ strata_status_t strata_graph_pool_open(strata_graph_pool_t *pool, uint64_t numbe
     if (!list_open(pool, number, window))
         return strata_fail(STRATA_E_STALE, 0, "pool %#llx has ended, because nothing kept it", (unsigned long long)number);
     strata_captures_await_uncaptured();
-    strata_graph_pool_begin_use(pool);
     strata_graph_pool_poll(pool); /* completed frees serve this capture; nothing is polled inside it */
     notify_layers(pool, true);
     return STRATA_OK;

@@ -3,7 +3,9 @@
  * waiting for an event of it. */
 #include "allocation/graphs/graphs.h"
 
-bool strata_graph_pool_is_named(strata_graph_pool_t *pool, const strata_stack_t *stack) {
+/* Returns whether all requests of the stack's stream go to the pool, from begin to end. Requests of a
+ * stream that joined the capture only go there while it is captured, and a filter chooses each request. */
+static bool is_named(strata_graph_pool_t *pool, const strata_stack_t *stack) {
     strata_captures_t *captures = stack->domain->captures;
     strata_lock(&captures->lock);
     bool named = !pool->window.filter && pool->window.stream == stack->stream && pool->window.thread == stack->thread;
@@ -13,7 +15,7 @@ bool strata_graph_pool_is_named(strata_graph_pool_t *pool, const strata_stack_t 
 
 bool strata_graphs_must_route(const strata_stack_t *stack) {
     strata_graph_pool_t *pool = stack->group->graph;
-    return pool ? !pool->ready || !strata_graph_pool_is_named(pool, stack) : strata_graphs_open(stack->domain);
+    return pool ? !pool->ready || !is_named(pool, stack) : strata_graphs_open(stack->domain);
 }
 
 /* ---- a snapshot of the open pools ---- */

@@ -79,7 +79,10 @@ static void make_orphan(strata_domain_t *domain, strata_stack_t *stack) {
     strata_lock(&domain->lock);
     if (!stack->forgotten.orphan) {
         strata_stack_unname(stack);
+        /* A thread that uses the stream under the stack's lock is done with it before the stream is forgotten. */
+        strata_stack_lock_own(stack);
         strata_stack_list_orphan(domain, stack);
+        strata_unlock(&stack->lock);
     }
     strata_unlock(&domain->lock);
 }

@@ -110,7 +110,6 @@ struct strata_stack {
     strata_wait_history_t wait_history;
     strata_rest_history_t rest_history;
     strata_idle_release_t idle;
-    strata_graph_use_t graph_use;
     strata_holds_t holds;
     strata_notes_table_t notes;
 };

@@ -48,19 +48,10 @@ static void update_place_paths(strata_facade_t *facade) {
     while ((domain = strata_facade_next_domain(facade, &index)) != NULL) strata_graphs_update_paths(domain);
 }
 
-/* The stream of the begin mostly needs most of the memory. The peers keep a graph's memory by stream. */
-static void give_most(strata_facade_t *facade, strata_graph_pool_t *pool, const strata_graph_window_t *window) {
-    const strata_named_stream_t *named = strata_facade_named_stream(facade, pool->group->domain->place, window->stream);
-    strata_stack_for_t whose = {.stream = window->stream, .name = named ? named->name : NULL, .thread = window->thread};
-    if (!facade->strategy->peer) strata_graph_pool_give_most(pool, &whose);
-}
-
 /* If a capture is already active, it belongs to the pool from now on. */
-static strata_status_t open_pool(strata_facade_t *facade, strata_graph_pool_t *pool, uint64_t number,
-                                 const strata_graph_window_t *window) {
+static strata_status_t open_pool(strata_graph_pool_t *pool, uint64_t number, const strata_graph_window_t *window) {
     strata_status_t status = strata_graph_pool_open(pool, number, window);
     if (status != STRATA_OK || window->filter) return status;
-    give_most(facade, pool, window);
     status = strata_graph_pool_watch(pool, window->stream);
     if (status == STRATA_OK) return status;
     const strata_error_t reason = *strata_last_error();
@@ -85,7 +76,7 @@ static strata_status_t begin(strata_t handle, strata_place_t place, const strata
     strata_facade_begin_building(facade);
     status = find_or_make(facade, domain, &number, &found);
     bool made = status == STRATA_OK && *pool == 0;
-    if (status == STRATA_OK) status = open_pool(facade, found, number, &own);
+    if (status == STRATA_OK) status = open_pool(found, number, &own);
     if (made) (void)strata_graph_pool_release(found);
     update_place_paths(facade);
     strata_facade_end_building(facade);

@@ -115,7 +115,7 @@ static strata_status_t build_stack(strata_facade_t *facade, strata_domain_t *dom
     if (status != STRATA_OK) return status;
     /* Threads end without notice, so each new stack collects those of dead threads. */
     if (thread || group->plan->threaded) strata_domain_orphan_exited_threads(domain);
-    /* The peers keep a graph's memory by stream, as in facade/graphs/pools.c. */
+    /* The peers keep a graph's memory by stream. */
     bool may = group->graph && !facade->strategy->peer;
     *stack = may ? strata_graph_pool_hand_over(group->graph, &whose) : NULL;
     return *stack ? STRATA_OK : strata_stack_create(group, &whose, stack);

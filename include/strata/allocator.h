@@ -13,7 +13,8 @@
  *
  * Life        An allocator names the stack that serves the stream when it is obtained. It ends with that stack: at
  *             strata_stream_forget() of the stream, strata_change_strategy() and strata_close(). One that was obtained for NULL
- *             also ends when strata_set_default_stream() gives NULL another meaning. After its end its calls return
+ *             also ends when strata_set_default_stream() gives NULL another meaning. One of a graph pool also ends when another
+ *             stream is captured into the pool and gets the stack (docs/graphs.md). After its end its calls return
  *             STRATA_E_STALE and nothing happens, even if another stream gets the same handle. Obtain it again then. The blocks
  *             that it served stay valid, and it still frees them. A stream may be forgotten while another thread is inside a call
  *             of its allocator.

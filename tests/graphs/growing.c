@@ -50,6 +50,23 @@ TEST_EACH(graph_growing, one_request_of_many_handles, many_t, many) {
     captured_close(&c);
 }
 
+/* Each pool has a range of addresses, and a process has only so many of them. */
+TEST(graph_growing, many_pools_have_ranges_of_their_own) {
+    enum { POOLS = 600 };
+    static strata_graph_t graphs[POOLS];
+    captured_t c;
+    captured_open(&c, "strata");
+    for (int i = 0; i < POOLS; i++) {
+        c.pool = 0;
+        captured_begin(&c);
+        EXPECT_OK(strata_free(c.rig.s, rig_allocate(&c.rig, c.stream, MIB).ref));
+        captured_end(&c);
+        graphs[i] = c.graph;
+    }
+    for (int i = 0; i < POOLS; i++) EXPECT_OK(strata_graph_destroy(c.rig.s, c.rig.gpu, graphs[i]));
+    captured_close(&c);
+}
+
 TEST(graph_growing, moved_memory_has_no_hazard) {
     captured_t c;
     captured_open(&c, "strata");

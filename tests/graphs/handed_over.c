@@ -1,5 +1,4 @@
 /* Captures into one pool use the memory that earlier ones have left, whatever their streams were. */
-#include "platform/host/host_memory.h"
 #include "tests/graphs/peers/peers.h"
 
 enum { CAPTURES = 11, LAYERS = 24, PAGE = 4 << 20 };
@@ -134,74 +133,72 @@ TEST(graph_handed_over, a_stream_of_the_same_capture_gets_other_memory) {
     captured_close(&c);
 }
 
-/* The capture's own stream keeps its stack, although another stream requests first. */
-TEST(graph_handed_over, the_stack_of_the_capture_s_own_stream_stays) {
+/* The pool is also open between its begin and the capture, and that work is not part of a graph. */
+TEST(graph_handed_over, a_stack_whose_work_runs_stays) {
+    for (int done = 0; done < 2; done++) {
+        captured_t c;
+        captured_open(&c, "strata");
+        EXPECT_OK(strata_graph_pool_begin(c.rig.s, c.rig.gpu, c.stream, &c.pool));
+        strata_block_t eager = rig_allocate(&c.rig, c.stream, 8 * MIB);
+        rig_work(&c.rig, c.stream, 1000 * 1000, eager.ref);
+        EXPECT_OK(strata_free(c.rig.s, eager.ref));
+        EXPECT_OK(strata_graph_pool_end(c.rig.s, c.rig.gpu, c.pool));
+        if (done) EXPECT_OK(strata_stream_synchronize(c.rig.s, c.rig.gpu, c.stream));
+        begin_on(&c, c.other);
+        strata_block_t next = rig_allocate(&c.rig, c.other, 8 * MIB);
+        EXPECT_EQ(rig_overlap(&eager, &next), done != 0);
+        EXPECT_OK(strata_free(c.rig.s, next.ref));
+        strata_graph_t graph = end_on(&c, c.other);
+        destroy(&c, graph);
+        EXPECT_OK(strata_graph_pool_remove(c.rig.s, c.rig.gpu, c.pool));
+        captured_close(&c);
+    }
+}
+
+/* A request that is not captured could use the memory while an earlier graph runs. */
+TEST(graph_handed_over, a_stream_that_is_not_captured_gets_other_memory) {
     captured_t c;
     captured_open(&c, "strata");
     begin_on(&c, c.stream);
     strata_block_t first = rig_allocate(&c.rig, c.stream, 8 * MIB);
     EXPECT_OK(strata_free(c.rig.s, first.ref));
     strata_graph_t graph = end_on(&c, c.stream);
-    begin_on(&c, c.stream);
-    join(&c, c.other, c.stream);
-    strata_block_t theirs = rig_allocate(&c.rig, c.other, 8 * MIB), own = rig_allocate(&c.rig, c.stream, 8 * MIB);
-    EXPECT_EQ(own.ptr, first.ptr);
-    EXPECT_FALSE(rig_overlap(&own, &theirs));
-    EXPECT_OK(strata_free(c.rig.s, theirs.ref));
-    EXPECT_OK(strata_free(c.rig.s, own.ref));
-    join(&c, c.stream, c.other);
-    strata_graph_t next = end_on(&c, c.stream);
-    destroy(&c, graph);
-    destroy(&c, next);
-    captured_close(&c);
-}
-
-/* The stream of the begin mostly needs the most memory, so it gets the largest stack, whichever it had before. */
-TEST(graph_handed_over, two_streams_that_exchange_their_roles_hold_the_largest) {
-    enum { TIMES = 4 };
-    captured_t c;
-    strata_graph_t graphs[TIMES];
-    captured_open(&c, "strata");
-    for (int i = 0; i < TIMES; i++) {
-        strata_stream_t main = i % 2 ? c.other : c.stream, side = i % 2 ? c.stream : c.other;
-        begin_on(&c, main);
-        join(&c, side, main);
-        strata_block_t small = rig_allocate(&c.rig, side, 4 * MIB), large = rig_allocate(&c.rig, main, 80 * MIB);
-        work_on(&c, side, &small);
-        work_on(&c, main, &large);
-        EXPECT_OK(strata_free(c.rig.s, small.ref));
-        EXPECT_OK(strata_free(c.rig.s, large.ref));
-        join(&c, main, side);
-        graphs[i] = end_on(&c, main);
-        EXPECT_OK(strata_validate(c.rig.s));
-    }
-    EXPECT_EQ(captured_pool(&c).reserved_bytes, 84 * MIB);
-    for (int i = 0; i < TIMES; i++) launch_on(&c, graphs[i], c.stream, true);
-    for (int i = 0; i < TIMES; i++) destroy(&c, graphs[i]);
-    captured_close(&c);
-}
-
-/* The pool is also open between its begin and the capture, and that work is not part of a graph. */
-TEST(graph_handed_over, a_stack_whose_work_runs_stays) {
-    captured_t c;
-    captured_open(&c, "strata");
-    EXPECT_OK(strata_graph_pool_begin(c.rig.s, c.rig.gpu, c.stream, &c.pool));
-    strata_block_t eager = rig_allocate(&c.rig, c.stream, 8 * MIB);
-    rig_work(&c.rig, c.stream, 1000 * 1000, eager.ref);
+    EXPECT_OK(strata_graph_pool_begin(c.rig.s, c.rig.gpu, c.other, &c.pool));
+    strata_block_t eager = rig_allocate(&c.rig, c.other, 8 * MIB);
+    EXPECT_FALSE(rig_overlap(&first, &eager));
     EXPECT_OK(strata_free(c.rig.s, eager.ref));
     EXPECT_OK(strata_graph_pool_end(c.rig.s, c.rig.gpu, c.pool));
-    for (int done = 0; done < 2; done++) {
-        strata_stream_t stream = done ? rig_stream(&c.rig) : c.other;
-        EXPECT_OK(strata_graph_pool_begin(c.rig.s, c.rig.gpu, stream, &c.pool));
-        strata_block_t next = rig_allocate(&c.rig, stream, 8 * MIB);
-        EXPECT_EQ(rig_overlap(&eager, &next), done != 0);
-        rig_work(&c.rig, stream, 1000, next.ref);
-        EXPECT_OK(strata_free(c.rig.s, next.ref));
-        EXPECT_OK(strata_graph_pool_end(c.rig.s, c.rig.gpu, c.pool));
-        EXPECT_OK(strata_stream_synchronize(c.rig.s, c.rig.gpu, c.stream));
-    }
-    for (int i = 0; i < 3; i++) EXPECT_OK(strata_graph_pool_remove(c.rig.s, c.rig.gpu, c.pool));
+    EXPECT_OK(strata_graph_pool_remove(c.rig.s, c.rig.gpu, c.pool));
+    destroy(&c, graph);
     captured_close(&c);
+}
+
+/* A block belongs to the stream that requested it, live or until its borrowers are done. */
+TEST(graph_handed_over, a_stack_with_blocks_stays) {
+    for (int deferred = 0; deferred < 2; deferred++) {
+        captured_t c;
+        captured_open(&c, "strata");
+        begin_on(&c, c.stream);
+        strata_block_t kept = rig_allocate(&c.rig, c.stream, MIB), idle = rig_allocate(&c.rig, c.stream, 8 * MIB);
+        EXPECT_OK(strata_free(c.rig.s, idle.ref));
+        strata_graph_t graph = end_on(&c, c.stream);
+        strata_stream_t borrower = rig_stream(&c.rig);
+        if (deferred) {
+            EXPECT_OK(strata_record_stream(c.rig.s, kept.ref, borrower));
+            rig_work(&c.rig, borrower, 1000 * 1000, kept.ref);
+            EXPECT_OK(strata_free(c.rig.s, kept.ref));
+        }
+        begin_on(&c, c.other);
+        strata_block_t next = rig_allocate(&c.rig, c.other, 8 * MIB);
+        EXPECT_FALSE(rig_overlap(&idle, &next));
+        EXPECT_OK(strata_free(c.rig.s, next.ref));
+        strata_graph_t second = end_on(&c, c.other);
+        EXPECT_OK(strata_stream_synchronize(c.rig.s, c.rig.gpu, borrower));
+        if (!deferred) EXPECT_OK(strata_free(c.rig.s, kept.ref));
+        destroy(&c, graph);
+        destroy(&c, second);
+        captured_close(&c);
+    }
 }
 
 /* A program may create a stream for each capture, and destroy it afterwards. */
@@ -228,7 +225,7 @@ TEST(graph_handed_over, the_stack_of_a_forgotten_stream_serves_the_next_one) {
 }
 
 /* A cache that serves all streams keeps blocks by stream, the driver's memory belongs to a graph, a decorator may have
- * work of its stream, and the peers hand nothing over. */
+ * work of its stream, and the peers hand nothing over. The last two strategies do. */
 TEST(graph_handed_over, some_stacks_stay_with_their_streams) {
     const char *const strategies[] = {
         "pytorch",
@@ -257,120 +254,6 @@ TEST(graph_handed_over, some_stacks_stay_with_their_streams) {
         destroy(&c, next);
         captured_close(&c);
     }
-}
-
-/* ---- live blocks ---- */
-
-/* The first stream may use its block in the second capture too, so the block does not serve that capture again. */
-TEST(graph_handed_over, a_live_block_of_the_earlier_stream_is_kept_until_the_capture_ends) {
-    captured_t c;
-    captured_open(&c, "strata");
-    begin_on(&c, c.stream);
-    strata_block_t output = rig_allocate(&c.rig, c.stream, 8 * MIB), idle = rig_allocate(&c.rig, c.stream, 8 * MIB);
-    EXPECT_OK(strata_free(c.rig.s, idle.ref));
-    strata_graph_t graph = end_on(&c, c.stream);
-    begin_on(&c, c.other);
-    strata_block_t own = rig_allocate(&c.rig, c.other, 8 * MIB);
-    EXPECT_EQ(own.ptr, idle.ptr);
-    join(&c, c.stream, c.other);
-    work_on(&c, c.stream, &output);
-    EXPECT_OK(strata_free(c.rig.s, output.ref));
-    strata_block_t more = rig_allocate(&c.rig, c.other, 8 * MIB);
-    EXPECT_FALSE(rig_overlap(&more, &output));
-    work_on(&c, c.other, &more);
-    EXPECT_OK(strata_free(c.rig.s, more.ref));
-    EXPECT_OK(strata_free(c.rig.s, own.ref));
-    join(&c, c.other, c.stream);
-    strata_graph_t next = end_on(&c, c.other);
-    EXPECT_OK(strata_validate(c.rig.s));
-    begin_on(&c, c.other);
-    strata_block_t whole = rig_allocate(&c.rig, c.other, 16 * MIB);
-    EXPECT_TRUE(rig_overlap(&whole, &output));
-    EXPECT_OK(strata_free(c.rig.s, whole.ref));
-    strata_graph_t last = end_on(&c, c.other);
-    launch_on(&c, graph, c.stream, true);
-    launch_on(&c, next, c.other, true);
-    destroy(&c, graph);
-    destroy(&c, next);
-    destroy(&c, last);
-    captured_close(&c);
-}
-
-/* Without host memory for the notes the capture still gets memory, and no block serves two streams. */
-TEST(graph_handed_over, every_host_allocation_fails_in_turn) {
-    enum { LIVE = 40 };
-    for (uint64_t k = 1, failed = 1; failed > 0 && k < 200; k++) {
-        captured_t c;
-        strata_block_t live[LIVE], own, more;
-        captured_open(&c, "strata");
-        begin_on(&c, c.stream);
-        for (int i = 0; i < LIVE; i++) live[i] = rig_allocate(&c.rig, c.stream, MIB);
-        strata_block_t idle = rig_allocate(&c.rig, c.stream, 8 * MIB);
-        EXPECT_OK(strata_free(c.rig.s, idle.ref));
-        strata_graph_t graph = end_on(&c, c.stream);
-        begin_on(&c, c.other);
-        uint64_t before = strata_host_allocations();
-        strata_host_fail_at(k, 0);
-        strata_status_t status = strata_allocate(c.rig.s, c.rig.gpu, c.other, 8 * MIB, &own);
-        strata_host_fail_at(0, 0);
-        failed = strata_host_allocations() - before >= k;
-        EXPECT_TRUE(status == STRATA_OK || status == STRATA_E_HOST_MEMORY);
-        if (status != STRATA_OK) own = rig_allocate(&c.rig, c.other, 8 * MIB);
-        join(&c, c.stream, c.other);
-        for (int i = 0; i < LIVE; i++) work_on(&c, c.stream, &live[i]);
-        for (int i = 0; i < LIVE; i++) EXPECT_OK(strata_free(c.rig.s, live[i].ref));
-        more = rig_allocate(&c.rig, c.other, 16 * MIB);
-        for (int i = 0; i < LIVE; i++) EXPECT_FALSE(rig_overlap(&more, &live[i]));
-        work_on(&c, c.other, &more);
-        EXPECT_OK(strata_free(c.rig.s, more.ref));
-        EXPECT_OK(strata_free(c.rig.s, own.ref));
-        join(&c, c.other, c.stream);
-        strata_graph_t next = end_on(&c, c.other);
-        EXPECT_OK(strata_validate(c.rig.s));
-        launch_on(&c, next, c.other, true);
-        destroy(&c, graph);
-        destroy(&c, next);
-        captured_close(&c);
-    }
-}
-
-/* ---- checkpoints ---- */
-
-/* A block that is restored belongs to its earlier stream, although its stack was handed over. */
-TEST(graph_handed_over, a_restored_block_is_kept_until_the_capture_ends) {
-    captured_t c;
-    strata_checkpoint_t then = NULL;
-    strata_block_t output, found;
-    captured_open(&c, "strata");
-    begin_on(&c, c.stream);
-    output = rig_allocate(&c.rig, c.stream, 8 * MIB);
-    strata_graph_t graph = end_on(&c, c.stream);
-    EXPECT_OK(strata_graph_pool_checkpoint(c.rig.s, c.rig.gpu, c.pool, &then));
-    EXPECT_OK(strata_free(c.rig.s, output.ref));
-    begin_on(&c, c.other);
-    strata_block_t own = rig_allocate(&c.rig, c.other, 8 * MIB);
-    EXPECT_EQ(own.ptr, output.ptr);
-    EXPECT_OK(strata_free(c.rig.s, own.ref));
-    strata_graph_t next = end_on(&c, c.other);
-    EXPECT_OK(strata_graph_pool_restore(c.rig.s, c.rig.gpu, then, NULL, NULL));
-    strata_graph_checkpoint_drop(then);
-    EXPECT_OK(strata_block_of(c.rig.s, output.ptr, &found));
-    begin_on(&c, c.other);
-    join(&c, c.stream, c.other);
-    work_on(&c, c.stream, &found);
-    EXPECT_OK(strata_free(c.rig.s, found.ref));
-    strata_block_t more = rig_allocate(&c.rig, c.other, 8 * MIB);
-    EXPECT_FALSE(rig_overlap(&more, &found));
-    work_on(&c, c.other, &more);
-    EXPECT_OK(strata_free(c.rig.s, more.ref));
-    join(&c, c.other, c.stream);
-    strata_graph_t last = end_on(&c, c.other);
-    launch_on(&c, last, c.other, true);
-    EXPECT_OK(strata_validate(c.rig.s));
-    destroy(&c, graph);
-    destroy(&c, next);
-    destroy(&c, last);
-    captured_close(&c);
 }
 
 /* ---- planted faults ---- */

@@ -17,11 +17,10 @@
 #include "allocation/report/outcome.h"
 #include "platform/arithmetic.h"
 
-/* The range is ADDRESSES times as large as the device's memory. */
-enum { ALIGNMENT = 256, PARTS = 1 << 20, BATCH_HANDLES = 1024, ADDRESSES = 4 };
+enum { ALIGNMENT = 256, PARTS = 1 << 20, BATCH_HANDLES = 1024 };
 
 typedef struct best_fit_vmm_options {
-    uint64_t handle;
+    uint64_t handle, addresses;
     bool remap_on_oom;
 } best_fit_vmm_options_t;
 
@@ -43,6 +42,8 @@ typedef struct best_fit_vmm {
 #define ROW(name) offsetof(best_fit_vmm_options_t, name)
 static const strata_option_row_t options[] = {
     {"handle", STRATA_OPTION_SIZE, ROW(handle), "16MiB", 2ull << 20, 2ull << 30, NULL, "size of a physical handle"},
+    {"addresses", STRATA_OPTION_COUNT, ROW(addresses), "4", 1, 64, NULL,
+     "size of the range of addresses, in multiples of the device's memory; 1 is enough if no handle is unmapped"},
     {"remap_on_oom", STRATA_OPTION_BOOL, ROW(remap_on_oom), "false", 0, 0, NULL,
      "if the device is out of memory, move free handles whose work is done to the end of the range"},
     {0},
@@ -423,7 +424,7 @@ static strata_status_t create(strata_layer_t *base) {
     self->handle = strata_round_up_any(options_of(self)->handle, strata_vmm_granularity(self->vmm));
     status = strata_domain_memory(base->domain, &available, &total);
     if (status != STRATA_OK) return status;
-    self->addresses = strata_round_up_any(total, self->handle) * ADDRESSES;
+    self->addresses = strata_round_up_any(total, self->handle) * options_of(self)->addresses;
     status = strata_chunks_init(base, &policy, sizeof(strata_run_part_t), PARTS);
     if (status != STRATA_OK) return status;
     self->chunks.unit = ALIGNMENT;
