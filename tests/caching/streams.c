@@ -477,3 +477,21 @@ TEST(caching_streams, an_allocator_borrows_from_the_stream_that_had_its_number) 
     EXPECT_OK(strata_validate(rig.s));
     EXPECT_OK(strata_allocator_free(allocator, b.ref));
 }
+
+/* No wait for a stream is possible while it is captured, so what it used last stays. */
+TEST(caching, a_segment_stays_under_a_user_that_cannot_be_waited_for) {
+    RIG(rig, "stack: [caching: {streams: ignored}, cuda_malloc_async]", 0);
+    strata_stream_t stream = rig_stream(&rig);
+    strata_handle_t graph;
+    strata_block_t block = rig_allocate(&rig, stream, 24 * MIB);
+    rig_work(&rig, stream, 1000 * 1000, block.ref);
+    EXPECT_OK(strata_free(rig.s, block.ref));
+    ASSERT_OK(strata_device_capture_begin(rig.devices[0], stream, STRATA_CAPTURE_RELAXED));
+    EXPECT_OK(strata_release(rig.s, rig.gpu, NULL));
+    EXPECT_EQ(rig_figures(&rig).reserved_bytes, 24 * MIB);
+    EXPECT_OK(strata_device_capture_end(rig.devices[0], stream, &graph));
+    EXPECT_OK(strata_device_graph_destroy(rig.devices[0], graph));
+    EXPECT_OK(strata_stream_synchronize(rig.s, rig.gpu, stream));
+    EXPECT_OK(strata_release(rig.s, rig.gpu, NULL));
+    EXPECT_EQ(rig_figures(&rig).reserved_bytes, 0);
+}

@@ -182,3 +182,16 @@ TEST_RIG(facade_host_waits, what_was_waited_for_in_a_forgotten_streams_stack_ser
     EXPECT_EQ(block.ptr, used.ptr);
     EXPECT_GE(strata_sim_now(rig->world), end);
 }
+
+/* The layer that looks on passes the end of the borrow on to the one that waits. */
+TEST_RIG(facade_host_waits, a_borrow_that_was_taken_back_below_a_recorder_is_not_waited_for, 0,
+         "stack: [trace: {path: /dev/null}, auto_growth, system]") {
+    strata_stream_t owner = rig_stream(rig), borrower = rig_stream(rig);
+    strata_block_t block = rig_allocate(rig, owner, SIZE);
+    EXPECT_OK(strata_record_stream(rig->s, block.ref, borrower));
+    EXPECT_OK(strata_erase_stream(rig->s, block.ref, borrower));
+    rig_work(rig, borrower, 9 * MILLISECOND, 0);
+    EXPECT_OK(strata_free(rig->s, block.ref));
+    EXPECT_LT(strata_sim_now(rig->world), strata_sim_stream_end(rig->devices[0], borrower));
+    EXPECT_EQ(rig_figures(rig).host_waits, 0);
+}

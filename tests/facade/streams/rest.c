@@ -132,6 +132,23 @@ TEST_RIG(facade_rest, routes_to_the_driver_collect_nothing, 0,
     expect_nothing_collected(rig);
 }
 
+/* It would create again the handles that it has just released. */
+TEST_RIG(facade_rest, a_stack_does_not_collect_its_own_memory, 0, "stack: [" ASKING "]") {
+    strata_stream_t own = rig_stream(rig), other = rig_stream(rig);
+    strata_block_t theirs[6];
+    for (int i = 0; i < 6; i++) theirs[i] = rig_allocate(rig, other, 16 * MIB);
+    rig_work(rig, other, 10 * ms, theirs[0].ref);
+    rig_free(rig, theirs, 6);
+    strata_block_t kept = rig_allocate(rig, own, 64 * MIB);
+    EXPECT_OK(strata_free(rig->s, rig_allocate(rig, own, 32 * MIB).ref));
+    rig_advance(rig, 20 * ms);
+    strata_block_t large = rig_allocate(rig, own, 80 * MIB);
+    EXPECT_LE(rig_figures(rig).reserved_bytes, (96 + 64 + 32) * MIB + 8 * MIB);
+    EXPECT_LE(rig_stack(rig, other)->figures.reserved_bytes, (96 - 48) * MIB);
+    EXPECT_OK(strata_free(rig->s, large.ref));
+    EXPECT_OK(strata_free(rig->s, kept.ref));
+}
+
 /* ---- growth beside lent memory ---- */
 
 enum { LENT = 64, BASE = 320 };
