@@ -45,6 +45,18 @@ TEST_RIG(magazines, a_freed_block_comes_back_under_a_new_ref, 0, KEEPING) {
     EXPECT_STATUS(STRATA_E_STALE, strata_free(rig->s, last.ref));
 }
 
+/* Otherwise its free would take the slow path. */
+TEST_RIG(magazines, a_lent_block_whose_magazine_was_emptied_is_kept_again, 0, KEEPING) {
+    strata_stack_t *stack = begin(rig, NULL);
+    strata_block_t block = keep(rig, stack, SIZE), lent = rig_allocate(rig, NULL, SIZE);
+    EXPECT_EQ(lent.ptr, block.ptr);
+    strata_stack_lock_own(stack);
+    strata_unlock(&stack->lock);
+    EXPECT_EQ(stack->magazine_use.occupied, 0);
+    EXPECT_OK(strata_free(rig->s, lent.ref));
+    EXPECT_NE(stack->magazine_use.occupied, 0);
+}
+
 /* A stack whose every use is to be checked. */
 TEST_BY(magazines, who_may_not_go_directly_does_not,
         rig_open_with(rig, "strata", &(strata_sim_options_t){.devices = 1}, STRATA_OPEN_CHECK_STREAM_IDS)) {
