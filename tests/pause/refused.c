@@ -203,3 +203,31 @@ TEST(pause_refused, a_facade_whose_paused_blocks_are_freed_closes) {
     EXPECT_OK(strata_free(rig.s, a.ref));
     rig_close(&rig);
 }
+
+/* ---- views ---- */
+
+/* A view that the device does not unmap keeps its handles. A pause ends the mappings, but not the views, so the handles are
+ * still known afterwards. */
+TEST(pause_refused, handles_of_a_view_that_stayed_mapped_are_kept_until_it_ends) {
+    RIG(rig, "stack: [stream_safe, auto_growth_vmm, vmm]", 0);
+    strata_block_t blocks[4], large;
+    for (int i = 0; i < 4; i++) blocks[i] = rig_allocate(&rig, NULL, 16 * MIB);
+    RIG_FREE(&rig, blocks[0], blocks[2]);
+    large = rig_allocate(&rig, NULL, 32 * MIB);
+    EXPECT_LT(rig_figures(&rig).reserved_bytes, 80 * MIB);
+    RIG_FREE(&rig, large, blocks[1], blocks[3]);
+    ASSERT_OK(strata_sim_fail(rig.devices[0], STRATA_CALL_unmap, 1, true, STRATA_E_DEVICE));
+    EXPECT_OK(strata_release(rig.s, rig.gpu, NULL));
+    strata_sim_clear_faults(rig.devices[0]);
+    EXPECT_GT(rig_figures(&rig).quarantined_bytes, 0);
+    (void)pause_do(&rig, STRATA_POOL_EVERY, STRATA_PAUSE_PINNED);
+    EXPECT_OK(strata_release(rig.s, rig.gpu, NULL));
+    EXPECT_OK(strata_validate(rig.s));
+    (void)resume_do(&rig, STRATA_POOL_EVERY);
+    EXPECT_OK(strata_validate(rig.s));
+    strata_block_t again = rig_allocate(&rig, NULL, 64 * MIB);
+    RIG_FREE(&rig, again);
+    EXPECT_OK(strata_release(rig.s, rig.gpu, NULL));
+    EXPECT_EQ(rig_figures(&rig).reserved_bytes, 0);
+    EXPECT_EQ(rig_figures(&rig).quarantined_bytes, 0);
+}
