@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "platform/host/host_memory.h"
 #include "tests/harness/files.h"
 #include "tests/harness/test.h"
 #include "trace/trace.h"
@@ -147,4 +148,13 @@ TEST(trace_quick, rows_over_the_edges_of_what_is_read_at_once) {
         strata_trace_delete(trace);
     }
     free(text);
+}
+
+TEST(trace_quick, a_closed_reader_leaves_no_host_memory) {
+    strata_trace_reader_t *reader;
+    const char *path = write_text("closed.csv", "op,id,size,stream,time_us\nalloc,1,512,0,0\nfree,1,,0,1\n");
+    uint64_t live = strata_host_live().allocations;
+    ASSERT_OK(strata_trace_reader_open(path, &reader));
+    strata_trace_reader_close(reader);
+    EXPECT_EQ(strata_host_live().allocations, live);
 }
