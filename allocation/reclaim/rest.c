@@ -121,7 +121,8 @@ void strata_rest_collect(strata_stack_t *own, uint64_t growth) {
 /* Returns whether the stack has not grown like that for a while. Its borrowers are also done then. */
 static bool is_over(strata_stack_t *own, uint64_t now) {
     strata_stack_lock_own(own);
-    bool over = own->figures.deferred_bytes == 0 && now - own->rest_history.lent_at >= LENT_NS;
+    uint64_t last = own->rest_history.lent_at; /* later than `now` if another thread has grown the stack since */
+    bool over = own->figures.deferred_bytes == 0 && now >= last && now - last >= LENT_NS;
     strata_unlock(&own->lock);
     return over;
 }
