@@ -134,7 +134,7 @@ void strata_graphs_inherit(strata_stack_t *stack);
 /* ---- stacks that change streams (hand_over.c); no lock is held, and one thread at a time builds ---- */
 
 /* Returns a stack of another stream in an open pool, which now belongs to the stream `whose`. It has the most idle memory of
- * those without blocks whose streams' work is done. Returns NULL if there is none, or if the stream is not being captured.
+ * those without blocks whose streams' work is done. Returns NULL if there is none, or if no capture into the pool is known.
  * Returns NULL too if a layer of the pool keeps something about the stream of its stack. */
 strata_stack_t *strata_graph_pool_hand_over(strata_graph_pool_t *pool, const strata_stack_for_t *whose);
 
@@ -171,6 +171,7 @@ typedef struct strata_graph_block {
     strata_block_t block;
     size_t requested;
     uint64_t life; /* of that stack */
+    strata_stream_t stream; /* of that stack then */
     uint16_t serving_stack; /* its number */
     bool is_restored; /* in a list of changes: true if it was made live again, false if it was freed */
 } strata_graph_block_t;

@@ -55,7 +55,8 @@ static choice_t choose(const strata_graph_pool_t *pool) {
     return best;
 }
 
-/* Returns false if a thread uses the stack now, or has used it since it was chosen. */
+/* Returns false if a thread uses the stack now, or has used it since it was chosen. The stack gets its new handle before
+ * another thread may forget the new stream. Its hits stay closed until strata_graph_pool_update_paths(). */
 static bool rekey(strata_group_t *group, const choice_t *choice, const strata_stack_for_t *whose) {
     strata_domain_t *domain = group->domain;
     strata_stack_t *stack = choice->stack;
@@ -70,20 +71,27 @@ static bool rekey(strata_group_t *group, const choice_t *choice, const strata_st
         strata_stack_list_rekey(domain, stack, whose->stream);
     }
     strata_stack_unlock(stack);
+    if (unused) strata_stack_rename(stack);
     strata_unlock(&domain->lock);
     return unused;
 }
 
+/* Returns whether a capture was seen since the pool was opened. Routing has just looked for one. */
+static bool has_capture(strata_graph_pool_t *pool) {
+    strata_captures_t *captures = pool->group->domain->captures;
+    strata_lock(&captures->lock);
+    bool seen = pool->capture != 0;
+    strata_unlock(&captures->lock);
+    return seen;
+}
+
 strata_stack_t *strata_graph_pool_hand_over(strata_graph_pool_t *pool, const strata_stack_for_t *whose) {
-    uint64_t capture = 0;
-    if (!pool->open || whose->thread != 0 || !may_hand_over(pool->group->plan)) return NULL;
+    if (!pool->open || whose->thread != 0 || !has_capture(pool) || !may_hand_over(pool->group->plan)) return NULL;
     const strata_error_t reason = *strata_last_error();
-    (void)strata_graphs_capture_of(pool->group->domain, whose->stream, &capture);
-    choice_t choice = capture ? choose(pool) : (choice_t){.stack = NULL};
+    choice_t choice = choose(pool);
     bool handed = choice.stack && rekey(pool->group, &choice, whose);
     (void)strata_fail_again(&reason);
     if (!handed) return NULL;
-    strata_stack_rename(choice.stack);
     strata_graph_pool_update_paths(pool);
     return choice.stack;
 }

@@ -46,6 +46,7 @@ static void collect_one(const strata_record_t *record, void *context) {
             .block = {.ptr = (void *)(uintptr_t)record->ptr, .size = record->size, .ref = strata_ref_of(record)},
             .requested = strata_record_requested(record),
             .life = serving_stack->life,
+            .stream = serving_stack->stream,
             .serving_stack = record->stack};
     blocks->count++;
 }
@@ -159,7 +160,8 @@ static const strata_record_t *block_at(strata_layer_t *cache, const strata_recor
 }
 
 static bool is_served_by(const strata_stack_t *serving_stack, const strata_graph_block_t *block) {
-    return serving_stack->number == block->serving_stack && serving_stack->life == block->life;
+    return serving_stack->number == block->serving_stack && serving_stack->life == block->life &&
+           serving_stack->stream == block->stream;
 }
 
 /* Checks the blocks from change->entered on that one stack served, and keeps that stack from ending.
@@ -171,7 +173,7 @@ static strata_status_t check_makes(change_t *change) {
     strata_stack_lock(serving_stack);
     bool there = serving_stack->open && serving_stack->group == change->pool->group &&
                  is_served_by(serving_stack, &change->makes[change->entered]);
-    if (!there) status = strata_fail(STRATA_E_STALE, 0, "the stream's stack in the pool was closed");
+    if (!there) status = strata_fail(STRATA_E_STALE, 0, "the stream's stack in the pool was closed, or serves another stream");
     while (status == STRATA_OK && change->entered < change->make_count &&
            is_served_by(serving_stack, &change->makes[change->entered])) {
         const strata_graph_block_t *block = &change->makes[change->entered];

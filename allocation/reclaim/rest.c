@@ -118,11 +118,12 @@ void strata_rest_collect(strata_stack_t *own, uint64_t growth) {
     else atomic_fetch_add(&domain->rest_ns, COSTS * (clock->now(clock) - began));
 }
 
-/* Returns whether the stack has not grown like that for a while. Its borrowers are also done then. */
-static bool is_over(strata_stack_t *own, uint64_t now) {
+/* Returns whether it is time to look. The next look is LENT_NS later, because a look has a price too. */
+static bool begins_look(strata_stack_t *own, uint64_t now) {
     strata_stack_lock_own(own);
     uint64_t last = own->rest_history.lent_at; /* later than `now` if another thread has grown the stack since */
     bool over = own->figures.deferred_bytes == 0 && now >= last && now - last >= LENT_NS;
+    if (over) own->rest_history.lent_at = now;
     strata_unlock(&own->lock);
     return over;
 }
@@ -131,7 +132,7 @@ void strata_rest_return_all_lent(strata_stack_t *own) {
     strata_domain_t *domain = own->domain;
     strata_clock_t *clock = domain->device->clock;
     uint64_t began = clock->now(clock), lent = atomic_load(&own->rest_history.lent_bytes);
-    if (!is_within_budget(domain, began) || !is_over(own, began)) return;
+    if (!is_within_budget(domain, began) || !begins_look(own, began)) return;
     uint64_t excess = strata_min(lent, beyond_need(domain, 0)), idle = strata_stack_idle_bytes(own);
     uint64_t least = strata_max(strata_domain_reserved(domain) / LENT_PARTS, LEAST_BYTES);
     bool goes = excess >= least && idle >= excess && strata_stack_is_at_rest(own);

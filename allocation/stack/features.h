@@ -29,7 +29,7 @@ typedef struct strata_rest_history {
     uint64_t collected_bytes; /* from other stacks, in total */
     /* It grew by these beyond the need of the program, while its own memory waited for borrowers. Also read without the lock. */
     _Atomic uint64_t lent_bytes;
-    uint64_t lent_at; /* when it last did, by the device's clock */
+    uint64_t lent_at; /* when it last did, or was last looked at, by the device's clock */
 } strata_rest_history_t;
 
 /* Memory that idleness released from a stack, most of which is regrown when requests come again. */

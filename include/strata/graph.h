@@ -20,7 +20,8 @@
  *             outside. If there was none, remove the pool after the graph.
  * Shared      A begin with the number of an existing pool captures another graph into it. Memory that the first graph had freed
  *             by then serves again, also on another stream. That is allowed for graphs that never run at the same time, if the
- *             results of each are read before the next one is launched. Requests that both keep live do not overlap.
+ *             results of each are read before the next one is launched. Requests that both keep live do not overlap. Requests
+ *             between begin and capture also get that memory. Their work must follow the launches of the pool's graphs.
  * Once        One begin is for one capture. End the pool after it, and begin it again for the next.
  * Streams     Requests of other streams also go to the pool while they have joined its capture (by waiting for an event of it).
  * Outside     A captured stream may free or borrow a block that was allocated outside its pool. The pool then owns the block too,
@@ -104,7 +105,7 @@ STRATA_API strata_status_t strata_graph_pool_checkpoint(strata_t facade, strata_
  * Returns E_BUSY if the pool is begun, or if a block to free has other owners or borrowers. Also returns E_BUSY if memory that
  * was live then still waits for work of other streams. Returns E_INVALID if no begin or graph keeps the pool, or if the
  * checkpoint is of another facade or place. Returns E_STALE if the pool has ended, or if memory that was live then has gone back
- * to the device. Also returns E_LIMIT, E_HOST_MEMORY, and E_UNSUPPORTED as above. */
+ * to the device. It does so too if that memory now belongs to another stream of the pool. Also returns E_LIMIT, E_HOST_MEMORY, and E_UNSUPPORTED as above. */
 STRATA_API strata_status_t strata_graph_pool_restore(strata_t facade, strata_place_t place, strata_checkpoint_t checkpoint,
                                                      strata_restored_fn changed, void *context);
 /* Ends `checkpoint` (may be NULL, and then nothing happens). Also allowed after the facade was closed. */

@@ -228,11 +228,11 @@ TEST(graph_handed_over, the_stack_of_a_forgotten_stream_serves_the_next_one) {
  * work of its stream, and the peers hand nothing over. The last two strategies do. */
 TEST(graph_handed_over, some_stacks_stay_with_their_streams) {
     const char *const strategies[] = {
-        "pytorch",
-        "tensorflow",
         "paddle",
         "paddle-vmm",
-        "cuda_malloc_async",
+        "stack: [caching, system]",
+        "stack: [bfc, system]",
+        "stack: [cuda_malloc_async]",
         "stack: [stream_safe, guard, auto_growth, system]",
         "stack: [stream_safe, binning: {routes: [{up_to: 1MiB, stack: [auto_growth, system]}, {stack: [auto_growth, system]}]}]",
         "stack: [stream_safe, auto_growth, system]"};
@@ -254,6 +254,34 @@ TEST(graph_handed_over, some_stacks_stay_with_their_streams) {
         destroy(&c, next);
         captured_close(&c);
     }
+}
+
+/* A block belongs to the stream that requested it, so it is not restored in another stream's stack. */
+TEST(graph_handed_over, a_block_is_restored_only_for_its_stream) {
+    captured_t c;
+    strata_checkpoint_t then = NULL;
+    strata_graph_t graphs[3];
+    captured_open(&c, "strata");
+    begin_on(&c, c.stream);
+    strata_block_t block = rig_allocate(&c.rig, c.stream, 8 * MIB), found;
+    graphs[0] = end_on(&c, c.stream);
+    EXPECT_OK(strata_graph_pool_checkpoint(c.rig.s, c.rig.gpu, c.pool, &then));
+    EXPECT_OK(strata_free(c.rig.s, block.ref));
+    for (int back = 0; back < 2; back++) {
+        strata_stream_t stream = back ? c.stream : c.other;
+        begin_on(&c, stream);
+        strata_block_t next = rig_allocate(&c.rig, stream, 8 * MIB);
+        EXPECT_EQ(next.ptr, block.ptr);
+        EXPECT_OK(strata_free(c.rig.s, next.ref));
+        graphs[1 + back] = end_on(&c, stream);
+        EXPECT_STATUS(back ? STRATA_OK : STRATA_E_STALE, strata_graph_pool_restore(c.rig.s, c.rig.gpu, then, NULL, NULL));
+    }
+    strata_graph_checkpoint_drop(then);
+    EXPECT_OK(strata_block_of(c.rig.s, block.ptr, &found));
+    EXPECT_OK(strata_free(c.rig.s, found.ref));
+    EXPECT_OK(strata_validate(c.rig.s));
+    for (int i = 0; i < 3; i++) destroy(&c, graphs[i]);
+    captured_close(&c);
 }
 
 /* ---- planted faults ---- */
