@@ -113,6 +113,31 @@ TEST(graph_handed_over, the_next_stream_gets_the_same_addresses) {
     captured_close(&c);
 }
 
+/* Of two stacks the next stream gets the one with more memory. */
+TEST(graph_handed_over, the_next_stream_gets_the_largest_stack) {
+    for (int side_is_larger = 0; side_is_larger < 2; side_is_larger++) {
+        captured_t c;
+        captured_open(&c, "strata");
+        begin_on(&c, c.stream);
+        join(&c, c.other, c.stream);
+        strata_block_t first = rig_allocate(&c.rig, c.stream, side_is_larger ? 4 * MIB : 40 * MIB);
+        strata_block_t side = rig_allocate(&c.rig, c.other, side_is_larger ? 40 * MIB : 4 * MIB);
+        EXPECT_OK(strata_free(c.rig.s, first.ref));
+        EXPECT_OK(strata_free(c.rig.s, side.ref));
+        join(&c, c.stream, c.other);
+        strata_graph_t graph = end_on(&c, c.stream);
+        strata_stream_t stream = rig_stream(&c.rig);
+        begin_on(&c, stream);
+        strata_block_t next = rig_allocate(&c.rig, stream, 40 * MIB);
+        EXPECT_EQ(next.ptr, side_is_larger ? side.ptr : first.ptr);
+        EXPECT_OK(strata_free(c.rig.s, next.ref));
+        strata_graph_t second = end_on(&c, stream);
+        destroy(&c, graph);
+        destroy(&c, second);
+        captured_close(&c);
+    }
+}
+
 /* Nothing orders two streams of one capture. */
 TEST(graph_handed_over, a_stream_of_the_same_capture_gets_other_memory) {
     captured_t c;

@@ -202,21 +202,22 @@ TEST_EACH(facade_rest, a_growth_beside_lent_memory_goes_back, returning_t, retur
     EXPECT_OK(strata_validate(rig.s));
 }
 
-/* The returns take at most a hundredth of the time, and so do the growths after them. */
+/* The returns and the growths after them take at most a hundredth of the time. A return of 8 GiB in each step of 300 ms
+ * would take more. */
 TEST(facade_rest, a_program_that_lends_in_each_step_returns_within_the_budget) {
-    enum { STEPS = 200 };
+    enum { STEPS = 40 };
     RIG(rig, "strata", 0);
     strata_stream_t stream = rig_stream(&rig), copies = rig_stream(&rig);
-    strata_block_t base = rig_allocate(&rig, stream, 4 * GIB);
-    uint64_t began = strata_sim_now(rig.world), alone = 0;
+    strata_block_t base = rig_allocate(&rig, stream, 32 * GIB);
+    uint32_t returned = 0;
     for (int i = 0; i < STEPS; i++) {
-        lend_and_request(&rig, stream, copies, 1 * GIB, 200 * ms);
+        lend_and_request(&rig, stream, copies, 8 * GIB, 200 * ms);
         rig_advance(&rig, 250 * ms);
-        alone += 300 * ms;
+        EXPECT_OK(strata_free(rig.s, rig_allocate(&rig, stream, 8 * GIB).ref));
+        returned += rig_figures(&rig).reserved_bytes < 42 * GIB;
     }
-    uint64_t took = strata_sim_now(rig.world) - began;
-    EXPECT_LE((double)took, 1.03 * (double)alone);
-    EXPECT_GT(rig_calls(&rig, STRATA_CALL_unmap), 0);
+    EXPECT_GE(returned, STEPS / 8);
+    EXPECT_LE(returned, STEPS / 2 + 1);
     EXPECT_OK(strata_free(rig.s, base.ref));
 }
 
