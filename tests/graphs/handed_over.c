@@ -18,6 +18,15 @@ static strata_graph_t end_on(captured_t *c, strata_stream_t stream) {
     return graph;
 }
 
+/* Captures one block, which is freed before the end. */
+static strata_block_t capture_block(captured_t *c, strata_stream_t stream, size_t size, strata_graph_t *graph) {
+    begin_on(c, stream);
+    strata_block_t block = rig_allocate(&c->rig, stream, size);
+    EXPECT_OK(strata_free(c->rig.s, block.ref));
+    *graph = end_on(c, stream);
+    return block;
+}
+
 static void work_on(captured_t *c, strata_stream_t stream, const strata_block_t *block) {
     EXPECT_OK(strata_stream_work(c->rig.s, c->rig.gpu, stream, 10 * 1000, &block->ref, 1));
 }
@@ -98,15 +107,11 @@ TEST_EACH(graph_handed_over, eleven_captures_hold_the_largest, order_t, orders) 
 TEST(graph_handed_over, the_next_stream_gets_the_same_addresses) {
     captured_t c;
     captured_open(&c, "strata");
-    begin_on(&c, c.stream);
-    strata_block_t first = rig_allocate(&c.rig, c.stream, 8 * MIB);
-    EXPECT_OK(strata_free(c.rig.s, first.ref));
-    strata_graph_t graph = end_on(&c, c.stream);
-    begin_on(&c, c.other);
-    strata_block_t second = rig_allocate(&c.rig, c.other, 8 * MIB);
+    strata_graph_t graph;
+    strata_block_t first = capture_block(&c, c.stream, 8 * MIB, &graph);
+    strata_graph_t next;
+    strata_block_t second = capture_block(&c, c.other, 8 * MIB, &next);
     EXPECT_EQ(second.ptr, first.ptr);
-    EXPECT_OK(strata_free(c.rig.s, second.ref));
-    strata_graph_t next = end_on(&c, c.other);
     EXPECT_OK(strata_validate(c.rig.s));
     destroy(&c, graph);
     destroy(&c, next);
@@ -127,11 +132,9 @@ TEST(graph_handed_over, the_next_stream_gets_the_largest_stack) {
         join(&c, c.stream, c.other);
         strata_graph_t graph = end_on(&c, c.stream);
         strata_stream_t stream = rig_stream(&c.rig);
-        begin_on(&c, stream);
-        strata_block_t next = rig_allocate(&c.rig, stream, 40 * MIB);
+        strata_graph_t second;
+        strata_block_t next = capture_block(&c, stream, 40 * MIB, &second);
         EXPECT_EQ(next.ptr, side_is_larger ? side.ptr : first.ptr);
-        EXPECT_OK(strata_free(c.rig.s, next.ref));
-        strata_graph_t second = end_on(&c, stream);
         destroy(&c, graph);
         destroy(&c, second);
         captured_close(&c);
@@ -169,11 +172,9 @@ TEST(graph_handed_over, a_stack_whose_work_runs_stays) {
         EXPECT_OK(strata_free(c.rig.s, eager.ref));
         EXPECT_OK(strata_graph_pool_end(c.rig.s, c.rig.gpu, c.pool));
         if (done) EXPECT_OK(strata_stream_synchronize(c.rig.s, c.rig.gpu, c.stream));
-        begin_on(&c, c.other);
-        strata_block_t next = rig_allocate(&c.rig, c.other, 8 * MIB);
+        strata_graph_t graph;
+        strata_block_t next = capture_block(&c, c.other, 8 * MIB, &graph);
         EXPECT_EQ(rig_overlap(&eager, &next), done != 0);
-        EXPECT_OK(strata_free(c.rig.s, next.ref));
-        strata_graph_t graph = end_on(&c, c.other);
         destroy(&c, graph);
         EXPECT_OK(strata_graph_pool_remove(c.rig.s, c.rig.gpu, c.pool));
         captured_close(&c);
@@ -184,10 +185,8 @@ TEST(graph_handed_over, a_stack_whose_work_runs_stays) {
 TEST(graph_handed_over, a_stream_that_is_not_captured_gets_other_memory) {
     captured_t c;
     captured_open(&c, "strata");
-    begin_on(&c, c.stream);
-    strata_block_t first = rig_allocate(&c.rig, c.stream, 8 * MIB);
-    EXPECT_OK(strata_free(c.rig.s, first.ref));
-    strata_graph_t graph = end_on(&c, c.stream);
+    strata_graph_t graph;
+    strata_block_t first = capture_block(&c, c.stream, 8 * MIB, &graph);
     EXPECT_OK(strata_graph_pool_begin(c.rig.s, c.rig.gpu, c.other, &c.pool));
     strata_block_t eager = rig_allocate(&c.rig, c.other, 8 * MIB);
     EXPECT_FALSE(rig_overlap(&first, &eager));
@@ -213,11 +212,9 @@ TEST(graph_handed_over, a_stack_with_blocks_stays) {
             rig_work(&c.rig, borrower, 1000 * 1000, kept.ref);
             EXPECT_OK(strata_free(c.rig.s, kept.ref));
         }
-        begin_on(&c, c.other);
-        strata_block_t next = rig_allocate(&c.rig, c.other, 8 * MIB);
+        strata_graph_t second;
+        strata_block_t next = capture_block(&c, c.other, 8 * MIB, &second);
         EXPECT_FALSE(rig_overlap(&idle, &next));
-        EXPECT_OK(strata_free(c.rig.s, next.ref));
-        strata_graph_t second = end_on(&c, c.other);
         EXPECT_OK(strata_stream_synchronize(c.rig.s, c.rig.gpu, borrower));
         if (!deferred) EXPECT_OK(strata_free(c.rig.s, kept.ref));
         destroy(&c, graph);
@@ -265,15 +262,11 @@ TEST(graph_handed_over, some_stacks_stay_with_their_streams) {
     for (size_t i = 0; i < STRATEGIES; i++) {
         captured_t c;
         captured_open(&c, strategies[i]);
-        begin_on(&c, c.stream);
-        strata_block_t first = rig_allocate(&c.rig, c.stream, 8 * MIB);
-        EXPECT_OK(strata_free(c.rig.s, first.ref));
-        strata_graph_t graph = end_on(&c, c.stream);
-        begin_on(&c, c.other);
-        strata_block_t second = rig_allocate(&c.rig, c.other, 8 * MIB);
+        strata_graph_t graph;
+        strata_block_t first = capture_block(&c, c.stream, 8 * MIB, &graph);
+        strata_graph_t next;
+        strata_block_t second = capture_block(&c, c.other, 8 * MIB, &next);
         EXPECT_EQ(rig_overlap(&first, &second), i >= STAY);
-        EXPECT_OK(strata_free(c.rig.s, second.ref));
-        strata_graph_t next = end_on(&c, c.other);
         EXPECT_OK(strata_validate(c.rig.s));
         destroy(&c, graph);
         destroy(&c, next);
@@ -294,11 +287,8 @@ TEST(graph_handed_over, a_block_is_restored_only_for_its_stream) {
     EXPECT_OK(strata_free(c.rig.s, block.ref));
     for (int back = 0; back < 2; back++) {
         strata_stream_t stream = back ? c.stream : c.other;
-        begin_on(&c, stream);
-        strata_block_t next = rig_allocate(&c.rig, stream, 8 * MIB);
+        strata_block_t next = capture_block(&c, stream, 8 * MIB, &graphs[1 + back]);
         EXPECT_EQ(next.ptr, block.ptr);
-        EXPECT_OK(strata_free(c.rig.s, next.ref));
-        graphs[1 + back] = end_on(&c, stream);
         EXPECT_STATUS(back ? STRATA_OK : STRATA_E_STALE, strata_graph_pool_restore(c.rig.s, c.rig.gpu, then, NULL, NULL));
     }
     strata_graph_checkpoint_drop(then);
