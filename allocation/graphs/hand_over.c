@@ -28,10 +28,10 @@ static bool may_hand_over(const strata_plan_t *plan) {
 
 /* ---- which stack ---- */
 
-/* A stack to hand over, and its allocations and frees when it was chosen. */
+/* A stack to hand over, with its count of allocations and its idle bytes when it was chosen. */
 typedef struct choice {
     strata_stack_t *stack;
-    uint64_t calls, idle;
+    uint64_t allocations, idle;
 } choice_t;
 
 /* The stack's locks are held. */
@@ -46,7 +46,7 @@ static choice_t choose(const strata_graph_pool_t *pool) {
         choice_t own = {.stack = stack};
         strata_stack_lock(stack);
         bool empty = has_no_blocks(stack);
-        own.calls = stack->figures.allocations;
+        own.allocations = stack->figures.allocations;
         strata_stack_unlock(stack);
         own.idle = empty ? strata_stack_idle_bytes(stack) : 0;
         if (own.idle <= best.idle) continue;
@@ -62,7 +62,7 @@ static bool rekey(strata_group_t *group, const choice_t *choice, const strata_st
     strata_stack_t *stack = choice->stack;
     strata_lock(&domain->lock);
     strata_stack_lock(stack);
-    bool unused = stack->group == group && has_no_blocks(stack) && stack->figures.allocations == choice->calls &&
+    bool unused = stack->group == group && has_no_blocks(stack) && stack->figures.allocations == choice->allocations &&
                   stack->links.visitors == 0 && stack->holds.calls == 0;
     if (unused) {
         stack->handle = 0;

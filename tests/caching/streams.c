@@ -478,7 +478,7 @@ TEST(caching_streams, an_allocator_borrows_from_the_stream_that_had_its_number) 
     EXPECT_OK(strata_allocator_free(allocator, b.ref));
 }
 
-/* No wait for a stream is possible while it is captured, so what it used last stays. */
+/* A captured stream cannot be waited for, so the segment that it used last stays. */
 TEST(caching, a_segment_stays_under_a_user_that_cannot_be_waited_for) {
     RIG(rig, "stack: [caching: {streams: ignored}, cuda_malloc_async]", 0);
     strata_stream_t stream = rig_stream(&rig);

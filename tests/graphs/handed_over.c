@@ -118,7 +118,7 @@ TEST(graph_handed_over, the_next_stream_gets_the_same_addresses) {
     captured_close(&c);
 }
 
-/* Of two stacks the next stream gets the one with more memory. */
+/* The next stream gets the larger of two stacks. */
 TEST(graph_handed_over, the_next_stream_gets_the_largest_stack) {
     for (int side_is_larger = 0; side_is_larger < 2; side_is_larger++) {
         captured_t c;
@@ -177,6 +177,28 @@ TEST(graph_handed_over, a_stack_whose_work_runs_stays) {
         EXPECT_EQ(rig_overlap(&eager, &next), done != 0);
         destroy(&c, graph);
         EXPECT_OK(strata_graph_pool_remove(c.rig.s, c.rig.gpu, c.pool));
+        captured_close(&c);
+    }
+}
+
+/* If the device cannot show that the work is done, the stream gets a stack of its own. */
+TEST(graph_handed_over, a_refused_event_hands_nothing_over) {
+    static const strata_device_call_t calls[] = {STRATA_CALL_event_record, STRATA_CALL_event_query};
+    for (size_t i = 0; i < sizeof calls / sizeof *calls; i++) {
+        captured_t c;
+        strata_graph_t graph;
+        captured_open(&c, "strata");
+        strata_block_t first = capture_block(&c, c.stream, 8 * MIB, &graph);
+        begin_on(&c, c.other);
+        ASSERT_OK(strata_sim_fail(c.rig.devices[0], calls[i], 1, true, STRATA_E_DEVICE));
+        strata_block_t next = rig_allocate(&c.rig, c.other, 8 * MIB);
+        strata_sim_clear_faults(c.rig.devices[0]);
+        EXPECT_FALSE(rig_overlap(&first, &next));
+        EXPECT_OK(strata_free(c.rig.s, next.ref));
+        strata_graph_t second = end_on(&c, c.other);
+        EXPECT_OK(strata_validate(c.rig.s));
+        destroy(&c, graph);
+        destroy(&c, second);
         captured_close(&c);
     }
 }

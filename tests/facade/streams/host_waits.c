@@ -183,7 +183,7 @@ TEST_RIG(facade_host_waits, what_was_waited_for_in_a_forgotten_streams_stack_ser
     EXPECT_GE(strata_sim_now(rig->world), end);
 }
 
-/* The layer that looks on passes the end of the borrow on to the one that waits. */
+/* The recorder passes the end of the borrow to the layer below, which would wait for the borrower. */
 TEST_RIG(facade_host_waits, a_borrow_that_was_taken_back_below_a_recorder_is_not_waited_for, 0,
          "stack: [trace: {path: /dev/null}, auto_growth, system]") {
     strata_stream_t owner = rig_stream(rig), borrower = rig_stream(rig);
