@@ -188,6 +188,38 @@ TEST(scrub_everywhere, blocks_that_are_cut_and_merge) {
     }
 }
 
+static strata_block_t allocate_for(scene_t *scene, int owner, size_t size) {
+    strata_allocate_options_t options = {.struct_size = sizeof options, .size = size, .tag = tags[owner]};
+    strata_block_t block = {0};
+    EXPECT_OK(strata_allocate_with(scene->rig.s, scene->place, NULL, &options, &block));
+    EXPECT_EQ(bytes_of_others(bytes_of(scene, &block), block.size, owner), 0);
+    memset(bytes_of(scene, &block), FIRST + owner, block.size);
+    return block;
+}
+
+/* Another owner writes the bytes of two free blocks at the addresses of a view. Then the first owner gets its addresses back. */
+TEST(scrub_everywhere, bytes_that_a_view_wrote_at_other_addresses) {
+    static const char text[] = "version: 1\nstack: [scrub, auto_growth_vmm: {slack: 0, slack_least: 0}, vmm]\n";
+    scene_t scene = {.place = strata_gpu(0)};
+    rig_open_on(&scene.rig, rig_strategy(text, NULL, 0), &(strata_sim_options_t){.contents = true, .capacity = 2 * GIB}, 0);
+    scene.rig.borrowed_strategy = false;
+    for (int round = 0; round < 3; round++) {
+        strata_block_t low = allocate_for(&scene, 0, 2 * MIB), middle = allocate_for(&scene, 0, 20 * MIB),
+                       high = allocate_for(&scene, 0, 2 * MIB);
+        EXPECT_OK(strata_free(scene.rig.s, low.ref));
+        EXPECT_OK(strata_free(scene.rig.s, high.ref));
+        strata_block_t view = allocate_for(&scene, 1, 4 * MIB);
+        EXPECT_EQ(rig_figures(&scene.rig).reserved_bytes, 24 * MIB);
+        EXPECT_OK(strata_free(scene.rig.s, view.ref));
+        low = allocate_for(&scene, 0, 2 * MIB);
+        high = allocate_for(&scene, 0, 2 * MIB);
+        EXPECT_OK(strata_free(scene.rig.s, low.ref));
+        EXPECT_OK(strata_free(scene.rig.s, middle.ref));
+        EXPECT_OK(strata_free(scene.rig.s, high.ref));
+    }
+    rig_close(&scene.rig);
+}
+
 /* What the device had from another process, or from another facade, is as unknown as what another stack gave back. */
 TEST(scrub_everywhere, what_comes_from_the_device_is_zeroed) {
     scene_t scene = {.place = strata_gpu(0)};

@@ -5,7 +5,8 @@
  * requesting owner are served unchanged. All others are zeroed: those of another owner, and those without a
  * record. New memory from below has none, since the device may hand out memory that another stack returned.
  * When the cache below has grown all records are dropped, since an address may have had another use in
- * between. Without a cache of the stack's own directly below, every request is zeroed. */
+ * between. They are also dropped when a block is served at a second address of its memory, such as a view of auto_growth_vmm.
+ * Such a block is always zeroed. Without a cache of the stack's own directly below, every request is zeroed. */
 #include <string.h>
 
 #include "allocation/domain/layer.h"
@@ -46,11 +47,19 @@ static uint64_t owner_of(const strata_request_t *request) {
     return hash;
 }
 
+/* Returns true if the block is outside of its chunk, so that its memory has a second address. */
+static bool is_remapped(const scrub_layer_t *self, const strata_record_t *record) {
+    strata_layer_t *cache = strata_record_maker(self->base.stack, record);
+    const strata_record_t *chunk = cache && cache->type->chunk_of ? cache->type->chunk_of(cache, record) : NULL;
+    return chunk && record->ptr - chunk->ptr >= chunk->size;
+}
+
 static bool is_own(scrub_layer_t *self, const strata_record_t *record, uint64_t owner) {
     const strata_statistics_t *f = &self->base.stack->figures;
-    if (self->growths != f->growths) strata_ranges_clear(&self->owners);
+    bool remapped = self->tracks_owners && is_remapped(self, record);
+    if (self->growths != f->growths || remapped) strata_ranges_clear(&self->owners);
     self->growths = f->growths;
-    if (!self->tracks_owners || ((const scrub_options_t *)self->base.options)->always) return false;
+    if (remapped || !self->tracks_owners || ((const scrub_options_t *)self->base.options)->always) return false;
     return strata_ranges_have(&self->owners, record->ptr, record->ptr + record->size, owner);
 }
 
