@@ -6,7 +6,7 @@
  * record. New memory from below has none, since the device may hand out memory that another stack returned.
  * When the cache below has grown all records are dropped, since an address may have had another use in
  * between. They are also dropped when a block is served at a second address of its memory, such as a view of auto_growth_vmm.
- * Such a block is always zeroed. Without a cache of the stack's own directly below, every request is zeroed. */
+ * So such a block is always zeroed. Without a cache of the stack's own directly below, every request is zeroed. */
 #include <string.h>
 
 #include "allocation/domain/layer.h"
@@ -56,10 +56,9 @@ static bool is_remapped(const scrub_layer_t *self, const strata_record_t *record
 
 static bool is_own(scrub_layer_t *self, const strata_record_t *record, uint64_t owner) {
     const strata_statistics_t *f = &self->base.stack->figures;
-    bool remapped = self->tracks_owners && is_remapped(self, record);
-    if (self->growths != f->growths || remapped) strata_ranges_clear(&self->owners);
+    if (self->growths != f->growths || is_remapped(self, record)) strata_ranges_clear(&self->owners);
     self->growths = f->growths;
-    if (remapped || !self->tracks_owners || ((const scrub_options_t *)self->base.options)->always) return false;
+    if (!self->tracks_owners || ((const scrub_options_t *)self->base.options)->always) return false;
     return strata_ranges_have(&self->owners, record->ptr, record->ptr + record->size, owner);
 }
 

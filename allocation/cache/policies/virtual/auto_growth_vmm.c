@@ -87,10 +87,12 @@ static void detach_batch(auto_growth_vmm_t *self, batch_t *batch) {
     for (uint32_t i = 0; i < batch->count && batch->bytes < batch->most; i++) {
         const strata_run_part_t *part = strata_run_part_at(&self->runs, batch->parts[i]);
         uint32_t shadow = strata_growth_vmm_block(self, part->at, part->size);
+        bool small = strata_growth_vmm_kind_at(self, part->at) == STRATA_VMM_SMALL;
         strata_record_t *below = shadow ? strata_runs_remove(&self->runs, batch->parts[i], 0, batch->slots[i]) : NULL;
         if (shadow && !below) strata_growth_vmm_unblock(self, shadow);
         if (!below) break;
         batch->bytes += below->size;
+        if (small) self->small_bytes -= below->size;
         batch->shadows[taken] = shadow;
         batch->below[taken++] = below;
     }

@@ -20,10 +20,12 @@ enum {
     UNSEEN = 16, /* after this many sizes that were not requested before, handles are small */
     BUDGET_PARTS = 50, /* views and moves may take this part of the time since the place was opened */
     REPEATS_MAX = 256, /* after this many misses of known sizes the program's blocks have stopped growing */
+    STEPS = 2, /* the program's blocks grow if this many new sizes in a row have grown by the same step as earlier ones */
     PARTS_STEP = 8, /* a size has grown from another by at most this part of itself */
     PARTS_UNSEEN = 2048, /* max size of such a small handle, but at least UNSEEN_MIN */
     PARTS_MISS = 16, /* and at least this part of the missing bytes, because the device takes time for each handle */
     SPARE_OF_LITTLE = 16, /* limits SPARE_MIN */
+    PARTS_SMALL = 64, /* handles for small blocks, before these use idle memory of large ones */
     SLACK_OF_LITTLE = 28 /* limits `slack_least` */
 };
 #define LARGEST_LEAST (512ull << 20) /* a handle may have this size even if the peak use is small */
@@ -66,8 +68,26 @@ static uint64_t handle_at_most(const auto_growth_vmm_t *self) {
     return in_handles(self, strata_max(self->peak_used / PARTS_LARGEST, LARGEST_LEAST));
 }
 
+static bool was_asked(const auto_growth_vmm_t *self, uint64_t size) {
+    for (uint32_t i = 0; i < STRATA_VMM_ASKED; i++)
+        if (self->asked[i] == size) return true;
+    return false;
+}
+
+/* Returns the smallest difference by which this new size and the one before have both grown from recent sizes. Returns 0 if
+ * there is none. */
+static uint64_t common_step(const auto_growth_vmm_t *self, uint64_t size) {
+    uint64_t best = 0, least = strata_min(size, self->last_unseen);
+    for (uint32_t i = 0; i < STRATA_VMM_ASKED; i++) {
+        uint64_t step = size - self->asked[i];
+        if (step > 0 && step < least && was_asked(self, self->last_unseen - step)) best = least = step;
+    }
+    return best;
+}
+
 /* Counts a new size as growth if the next smaller size of recent requests is near, and much nearer than the next
- * larger one. Random sizes have both equally near, so their count stays low. */
+ * larger one. Random sizes have both equally near, so their count stays low. Sizes that all grow by the same step are
+ * detected earlier. */
 static void note_growth(auto_growth_vmm_t *self, uint64_t size) {
     uint64_t below = UINT64_MAX, above = UINT64_MAX;
     for (uint32_t i = 0; i < STRATA_VMM_ASKED; i++) {
@@ -75,18 +95,22 @@ static void note_growth(auto_growth_vmm_t *self, uint64_t size) {
         if (asked < size) below = strata_min(below, size - asked);
         else above = strata_min(above, asked - size);
     }
-    bool grows = below <= size / PARTS_STEP && below <= above / 2;
+    bool by_step = self->step > 0 && self->step < size && was_asked(self, size - self->step);
+    bool grows = by_step || (below <= size / PARTS_STEP && below <= above / 2);
+    if (!by_step) self->step = common_step(self, size);
+    self->steps = by_step ? self->steps + 1 : 0;
+    self->last_unseen = size;
     if (grows) self->repeats = 0;
     if (grows) self->growths++;
     else if (self->growths > 0 && !strata_growth_vmm_is_growing(self)) self->growths--;
+    if (self->steps >= STEPS && !strata_growth_vmm_is_growing(self)) self->growths = STRATA_VMM_GROWING;
 }
 
 /* Notes a size. Returns true if the program's sizes do not repeat. Such a program leaves free pieces in the
  * middle of handles, where no view can use them. Small handles lose less that way. A program that repeats its
  * sizes would pay for small handles in each view. */
 static bool note_asked(auto_growth_vmm_t *self, uint64_t size) {
-    bool known = false;
-    for (uint32_t i = 0; i < STRATA_VMM_ASKED && !known; i++) known = self->asked[i] == size;
+    bool known = was_asked(self, size);
     if (!known) note_growth(self, size);
     else if (++self->repeats > REPEATS_MAX) self->growths = 0;
     if (!known) self->asked[self->asked_next++ % STRATA_VMM_ASKED] = size;
@@ -141,6 +165,7 @@ static strata_status_t create(auto_growth_vmm_t *self, const vmm_room_t *room, u
             break;
         }
         self->creations++;
+        if (room->kind == STRATA_VMM_SMALL) self->small_bytes += size;
         *done += size;
         strata_growth_vmm_add_free(self, slot, room->kind);
     }
@@ -148,10 +173,11 @@ static strata_status_t create(auto_growth_vmm_t *self, const vmm_room_t *room, u
     return status;
 }
 
-/* Returns the bytes that may be created before free pieces are joined in views instead. */
+/* Returns the bytes that may be created before free pieces are joined in views instead. A program whose blocks all grow
+ * by one step has twice the slack. Otherwise it would move handles for nearly each block. */
 static uint64_t allowance(const auto_growth_vmm_t *self) {
     const auto_growth_vmm_options_t *o = strata_growth_vmm_options(self);
-    uint64_t share = strata_share(self->peak_used, o->slack);
+    uint64_t share = strata_share(self->peak_used, self->steps >= STEPS && o->moves ? 2 * o->slack : o->slack);
     uint64_t slack = strata_max(share, strata_min(o->slack_least, self->peak_used / SLACK_OF_LITTLE));
     uint64_t most = self->peak_used + slack, held = self->growth.chunks.held;
     return held < most ? strata_round_down(most - held, self->granularity) : 0;
@@ -279,6 +305,13 @@ static strata_status_t serve_any_other_way(auto_growth_vmm_t *self, vmm_kind_t p
     return STRATA_OK;
 }
 
+/* Returns true if small blocks may use idle memory of large ones. A small block keeps a large handle in use, so a few handles
+ * are for small blocks alone. */
+static bool may_mix(const auto_growth_vmm_t *self) {
+    uint64_t idle = strata_auto_growth_idle(&self->growth);
+    return self->small_bytes + self->granularity > self->peak_used / PARTS_SMALL && idle >= self->granularity;
+}
+
 /* Only one thread grows at a time, so no other thread changes peak_used. A refused request was not in use, so
  * peak_used is restored. */
 strata_status_t strata_growth_vmm_grow(strata_layer_t *base, strata_lookup_t *lookup, uint64_t rounded, strata_record_t **served) {
@@ -299,6 +332,11 @@ strata_status_t strata_growth_vmm_grow(strata_layer_t *base, strata_lookup_t *lo
     if (rounded != self->row_size || self->growth.used_bytes < before) self->row_count = 0;
     self->row_size = rounded;
     self->peak_used = strata_max(before, self->growth.used_bytes + rounded);
+    if (pool == STRATA_VMM_SMALL && may_mix(self)) {
+        *served = strata_auto_growth_serve_from_pool(&self->growth, rounded, lookup->size, STRATA_VMM_LARGE);
+        if (*served) lookup->grown = false;
+        if (*served) return STRATA_OK;
+    }
     strata_status_t status = find_or_create(self, rounded, request, &place, served);
     if (status == STRATA_E_NO_MEMORY) status = serve_any_other_way(self, pool, lookup, served);
     if (status != STRATA_OK) self->peak_used = before;

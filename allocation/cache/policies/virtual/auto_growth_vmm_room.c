@@ -113,6 +113,12 @@ strata_status_t strata_growth_vmm_find_room(auto_growth_vmm_t *self, uint64_t si
     return room->width ? STRATA_OK : status;
 }
 
+vmm_kind_t strata_growth_vmm_kind_at(const auto_growth_vmm_t *self, uint64_t address) {
+    uint32_t i = 0;
+    while (i + 1 < self->range_count && address - self->ranges[i].base >= self->ranges[i].size) i++;
+    return self->ranges[i].kind;
+}
+
 /* ---- unreserving ---- */
 
 static bool is_empty(auto_growth_vmm_t *self, const vmm_range_t *range) {

@@ -77,6 +77,7 @@ typedef struct vmm_shadow {
     bool is_kept; /* vmm could not end the mapping. The addresses are free once it can. */
     uint32_t part; /* the part that is mapped here, while a view uses it */
     uint32_t own; /* slot of the block of the part that the view has taken, or 0 */
+    uint8_t pool; /* pool of that block before the view took it */
     /* recorded after the work that may use this shadow and the earlier ones in the list. NULL if the event of a
      * later shadow covers it. */
     strata_handle_t event;
@@ -119,9 +120,13 @@ typedef struct auto_growth_vmm {
     strata_layer_t *vmm;
     uint64_t granularity;
     uint64_t peak_used; /* max bytes in use at any miss, including its request */
+    uint64_t small_bytes; /* bytes of the handles for small blocks */
     uint64_t created[STRATA_VMM_REMEMBERED]; /* ring of the sizes of the latest creations, in bytes */
     uint32_t created_next;
     uint64_t asked[STRATA_VMM_ASKED]; /* ring of the distinct sizes that pieces were to serve */
+    uint64_t last_unseen; /* the latest size that was not among them */
+    uint64_t step; /* difference by which the latest new sizes have grown from recent ones, or 0 if there is none */
+    uint32_t steps; /* number of new sizes in a row that have grown by it */
     uint32_t growths; /* number of large misses of a new size a little larger than one of them */
     uint32_t repeats; /* number of large misses of a known size since the last growth */
     uint32_t asked_next, unseen; /* count of recent sizes that were not among them, halved by each one that was */
@@ -180,6 +185,8 @@ typedef struct vmm_room {
  * addresses. */
 strata_status_t strata_growth_vmm_find_room(auto_growth_vmm_t *self, uint64_t size, vmm_kind_t kind, strata_call_t *call,
                                             vmm_room_t *room);
+/* Returns the kind of the range that contains an address. */
+vmm_kind_t strata_growth_vmm_kind_at(const auto_growth_vmm_t *self, uint64_t address);
 /* Unreserves the empty ranges, with the locks open. */
 void strata_growth_vmm_end_ranges(auto_growth_vmm_t *self, strata_call_t *call);
 
@@ -194,7 +201,7 @@ strata_status_t strata_growth_vmm_grow(strata_layer_t *base, strata_lookup_t *lo
 /* Called for each part that is idle, and is in the free block `slot`. Returns false to stop. */
 typedef bool (*vmm_idle_fn)(auto_growth_vmm_t *self, uint32_t part, uint32_t slot, void *context);
 void strata_growth_vmm_each_idle(auto_growth_vmm_t *self, vmm_idle_fn idle, void *context);
-/* Records all free memory of the large pool, in the parts and as candidates. */
+/* Records the free memory of both pools, in the parts and as candidates. */
 void strata_growth_vmm_survey(auto_growth_vmm_t *self);
 /* Chooses few candidates with a total of `size` bytes, and sorts them in mapping order. Returns the bytes that
  * are missing. */

@@ -83,6 +83,7 @@ void strata_growth_vmm_survey(auto_growth_vmm_t *self) {
     self->survey++;
     self->candidates.count = self->candidates.chosen = 0;
     each_block(self, STRATA_VMM_LARGE, note_block, NULL);
+    each_block(self, STRATA_VMM_SMALL, note_block, NULL);
 }
 
 /* ---- choosing ---- */

@@ -89,7 +89,7 @@ static void give_pieces(auto_growth_vmm_t *self, const vmm_view_t *view) {
         strata_record_t *block = strata_slab_record(slab(self), own);
         shadow_at(self, shadow)->own = 0;
         block->state = STRATA_RECORD_DEFERRED;
-        block->pool = STRATA_VMM_LARGE;
+        block->pool = shadow_at(self, shadow)->pool;
         (void)strata_auto_growth_free_block(&self->growth, block);
     }
 }
@@ -113,6 +113,7 @@ static bool take_pieces(auto_growth_vmm_t *self, const vmm_view_t *view, uint64_
         }
         strata_record_t *block = strata_slab_record(slab(self), s->own);
         block->state = STRATA_RECORD_CHUNK;
+        s->pool = block->pool;
         block->pool = STRATA_VMM_IN_A_VIEW;
         self->growth.used_bytes += place.size;
     }

@@ -1,0 +1,121 @@
+/* auto_growth_vmm: small blocks in idle memory of large ones, large blocks in idle handles of small ones, and sizes that grow. */
+#include "allocation/cache/policies/virtual/auto_growth_vmm_state.h"
+#include "tests/facade/support/fixture.h"
+
+#define EXACT "stack: [auto_growth_vmm: {slack: 0, slack_least: 0}, vmm]"
+enum { SMALL = 256 * 1024, MOST_SMALL = 256 };
+
+static uint64_t reserved_mib(rig_t *rig) { return rig_figures(rig).reserved_bytes / MIB; }
+
+static void allocate_small(rig_t *rig, strata_block_t *blocks, size_t count) {
+    for (size_t i = 0; i < count; i++) blocks[i] = rig_allocate(rig, NULL, SMALL);
+}
+
+static void free_all(rig_t *rig, strata_block_t *blocks, size_t count) {
+    for (size_t i = 0; i < count; i++) EXPECT_OK(strata_free(rig->s, blocks[i].ref));
+}
+
+/* A 64th of the peak use is for small blocks alone. */
+TEST(growth_mixed, small_blocks_use_idle_large_memory) {
+    RIG(rig, EXACT, 0);
+    strata_block_t blocks[MOST_SMALL];
+    EXPECT_OK(strata_free(rig.s, rig_allocate(&rig, NULL, 512 * MIB).ref));
+    allocate_small(&rig, blocks, 16);
+    EXPECT_EQ(reserved_mib(&rig), 512 + 4);
+    allocate_small(&rig, blocks + 16, 16);
+    EXPECT_EQ(reserved_mib(&rig), 512 + 8);
+    allocate_small(&rig, blocks + 32, MOST_SMALL - 32);
+    EXPECT_EQ(reserved_mib(&rig), 512 + 8);
+    EXPECT_OK(strata_validate(rig.s));
+    free_all(&rig, blocks, MOST_SMALL);
+    EXPECT_OK(strata_validate(rig.s));
+    EXPECT_OK(strata_free(rig.s, rig_allocate(&rig, NULL, 512 * MIB).ref));
+    EXPECT_EQ(reserved_mib(&rig), 512 + 8);
+}
+
+/* Such a request needs no memory of the device, so it counts as a hit. */
+TEST(growth_mixed, is_a_hit) {
+    RIG(rig, EXACT, 0);
+    strata_block_t first = rig_allocate(&rig, NULL, SMALL);
+    EXPECT_OK(strata_free(rig.s, rig_allocate(&rig, NULL, 32 * MIB).ref));
+    strata_block_t blocks[16];
+    uint64_t before = rig_figures(&rig).cache_hits, creations = rig_calls(&rig, STRATA_CALL_create);
+    allocate_small(&rig, blocks, 16);
+    EXPECT_EQ(rig_figures(&rig).cache_hits - before, 16);
+    EXPECT_EQ(rig_calls(&rig, STRATA_CALL_create), creations);
+    free_all(&rig, blocks, 16);
+    RIG_FREE(&rig, first);
+}
+
+/* Handles that went back are no longer counted, so small blocks get new ones. */
+TEST(growth_mixed, begins_again_after_a_release) {
+    RIG(rig, EXACT, 0);
+    strata_block_t blocks[16], large = rig_allocate(&rig, NULL, 256 * MIB);
+    for (int round = 0; round < 3; round++) {
+        allocate_small(&rig, blocks, 16);
+        EXPECT_EQ(reserved_mib(&rig), 256 + 4);
+        free_all(&rig, blocks, 16);
+        (void)rig_release(&rig);
+        EXPECT_EQ(reserved_mib(&rig), 256);
+    }
+    EXPECT_OK(strata_free(rig.s, large.ref));
+    allocate_small(&rig, blocks, 16);
+    EXPECT_EQ(reserved_mib(&rig), 256 + 4);
+    free_all(&rig, blocks, 16);
+}
+
+/* The handles of small blocks are pieces of a view. Afterwards they serve small blocks again, without a device call. */
+TEST(growth_mixed, large_blocks_use_idle_handles_of_small_ones) {
+    RIG(rig, EXACT, 0);
+    strata_block_t blocks[32];
+    for (int round = 0; round < 3; round++) {
+        allocate_small(&rig, blocks, 32);
+        free_all(&rig, blocks, 32);
+        strata_block_t large = rig_allocate(&rig, NULL, 8 * MIB);
+        EXPECT_EQ(reserved_mib(&rig), 8);
+        EXPECT_EQ(rig_calls(&rig, STRATA_CALL_map) - rig_calls(&rig, STRATA_CALL_create), 4);
+        EXPECT_OK(strata_validate(rig.s));
+        RIG_FREE(&rig, large);
+        EXPECT_OK(strata_validate(rig.s));
+    }
+    rig_expect_empty(&rig);
+}
+
+/* A view that holds a handle of small blocks leaves the live ones where they are. */
+TEST(growth_mixed, live_small_blocks_keep_their_handle) {
+    RIG(rig, EXACT, 0);
+    strata_block_t blocks[32];
+    allocate_small(&rig, blocks, 32);
+    free_all(&rig, blocks, 31);
+    strata_block_t large = rig_allocate(&rig, NULL, 8 * MIB);
+    EXPECT_EQ(reserved_mib(&rig), 10);
+    EXPECT_OK(strata_validate(rig.s));
+    RIG_FREE(&rig, large, blocks[31]);
+    rig_expect_empty(&rig);
+}
+
+/* ---- sizes that grow ---- */
+
+typedef struct sizes {
+    const char *name;
+    size_t mib[8]; /* in order of allocation, ended by 0 */
+    bool grows;
+} sizes_t;
+
+static const sizes_t rows[] = {
+    {"four_sizes_are_too_few", {26, 50, 74, 98}, false},
+    {"five_with_one_step", {26, 50, 74, 98, 122}, true},
+    {"several_buffers", {30, 41, 33, 44, 36, 47, 39}, true},
+    {"another_size_between", {26, 50, 74, 98, 31, 122, 146, 170}, false},
+    {"steps_that_differ", {26, 50, 75, 99, 125, 149, 176}, false},
+};
+
+TEST_EACH(growth_mixed, sizes_that_grow_by_one_step, sizes_t, rows) {
+    RIG(rig, EXACT, 0);
+    bool grows = false;
+    for (size_t i = 0; i < COUNT(row->mib) && row->mib[i] > 0; i++) (void)rig_allocate(&rig, NULL, row->mib[i] * MIB);
+    strata_stack_t *stack = rig_stack(&rig, NULL);
+    STRATA_EACH_OWN_LAYER(stack, layer)
+    if (strcmp(layer->type->name, "auto_growth_vmm") == 0) grows = strata_growth_vmm_is_growing((auto_growth_vmm_t *)layer);
+    EXPECT_EQ(grows, row->grows);
+}
