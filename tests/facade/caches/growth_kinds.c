@@ -230,9 +230,8 @@ typedef struct grown {
 } grown_t;
 
 static uint64_t calls_of(rig_t *rig) {
-    static const strata_device_call_t all[] = {STRATA_CALL_malloc,     STRATA_CALL_free,  STRATA_CALL_reserve, STRATA_CALL_create,
-                                               STRATA_CALL_map,        STRATA_CALL_unmap, STRATA_CALL_release,
-                                               STRATA_CALL_set_access};
+    static const strata_device_call_t all[] = {STRATA_CALL_malloc, STRATA_CALL_free,  STRATA_CALL_reserve, STRATA_CALL_create,
+                                               STRATA_CALL_map,    STRATA_CALL_unmap, STRATA_CALL_release, STRATA_CALL_set_access};
     uint64_t sum = 0;
     for (size_t i = 0; i < COUNT(all); i++) sum += rig_calls(rig, all[i]);
     return sum;

@@ -116,6 +116,6 @@ TEST_EACH(growth_mixed, sizes_that_grow_by_one_step, sizes_t, rows) {
     for (size_t i = 0; i < COUNT(row->mib) && row->mib[i] > 0; i++) (void)rig_allocate(&rig, NULL, row->mib[i] * MIB);
     strata_stack_t *stack = rig_stack(&rig, NULL);
     STRATA_EACH_OWN_LAYER(stack, layer)
-    if (strcmp(layer->type->name, "auto_growth_vmm") == 0) grows = strata_growth_vmm_is_growing((auto_growth_vmm_t *)layer);
+        if (strcmp(layer->type->name, "auto_growth_vmm") == 0) grows = strata_growth_vmm_is_growing((auto_growth_vmm_t *)layer);
     EXPECT_EQ(grows, row->grows);
 }

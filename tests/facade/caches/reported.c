@@ -124,3 +124,62 @@ TEST(facade_reported, weights_are_replaced_layer_by_layer_in_a_pool) {
     EXPECT_OK(strata_free(rig.s, rest.ref));
     free_all(&rig, layers, LAYERS);
 }
+
+/* pytorch#188008, #191076: a growth of several handles fails at one of them. A handle has at most 512 MiB here. */
+TEST(facade_reported, a_growth_that_fails_at_any_handle_is_undone) {
+    static const strata_device_call_t kinds[] = {STRATA_CALL_create, STRATA_CALL_map, STRATA_CALL_set_access};
+    enum { BLOCKS = 4, HANDLES = 8 };
+    for (size_t kind = 0; kind < COUNT(kinds); kind++)
+        for (uint64_t number = 1; number <= HANDLES && !strata_test_has_failed(); number++) {
+            RIG(rig, "strata", 0);
+            strata_block_t blocks[BLOCKS], block = {0};
+            allocate_all(&rig, blocks, BLOCKS, 30 * MIB);
+            uint64_t before = rig_figures(&rig).reserved_bytes;
+            EXPECT_OK(strata_sim_fail(rig.devices[0], kinds[kind], number, true, STRATA_E_NO_MEMORY));
+            EXPECT_STATUS(STRATA_E_NO_MEMORY, strata_allocate(rig.s, rig.gpu, NULL, 5 * GIB, &block));
+            strata_sim_clear_faults(rig.devices[0]);
+            EXPECT_LE(rig_figures(&rig).reserved_bytes, before);
+            EXPECT_OK(strata_validate(rig.s));
+            uint64_t created = rig_calls(&rig, STRATA_CALL_create);
+            block = rig_allocate(&rig, NULL, 4 * GIB);
+            EXPECT_GE(rig_calls(&rig, STRATA_CALL_create) - created, HANDLES);
+            EXPECT_OK(strata_free(rig.s, block.ref));
+            free_all(&rig, blocks, BLOCKS);
+            if (strata_test_has_failed()) FAIL_TEST("call kind %d, number %d", (int)kind, (int)number);
+        }
+}
+
+/* llama.cpp#22107: two temporaries of a step are always a little larger than those of the step before. */
+TEST(facade_reported, temporaries_that_grow_need_the_two_largest) {
+    enum { ROUNDS = 400 };
+    RIG(rig, "strata", 0);
+    uint64_t calls = 0;
+    for (size_t round = 1; round <= ROUNDS; round++) {
+        strata_block_t two[2];
+        for (size_t i = 0; i < 2; i++) two[i] = rig_allocate(&rig, NULL, 32 * MIB + round * (i + 1) * 4096);
+        free_all(&rig, two, 2);
+        if (round == ROUNDS / 10) calls = rig_calls(&rig, STRATA_CALL_map) + rig_calls(&rig, STRATA_CALL_create);
+    }
+    EXPECT_LE(peak(&rig), 64 * MIB + 3 * ROUNDS * 4096 + PAGE);
+    EXPECT_LE(rig_calls(&rig, STRATA_CALL_map) + rig_calls(&rig, STRATA_CALL_create) - calls, 8);
+}
+
+/* mlx#4019: caches of a model grow by one row per token. */
+TEST(facade_reported, caches_that_grow_by_a_row_need_few_calls) {
+    enum { CACHES = 20, ROWS = 2000 };
+    RIG(rig, "strata", 0);
+    strata_block_t caches[CACHES];
+    allocate_all(&rig, caches, CACHES, 4096);
+    for (size_t row = 2; row <= ROWS; row++)
+        for (size_t i = 0; i < CACHES; i++) {
+            strata_block_t larger = rig_allocate(&rig, NULL, row * 4096);
+            EXPECT_OK(strata_free(rig.s, caches[i].ref));
+            caches[i] = larger;
+        }
+    double ratio = (double)peak(&rig) / (double)rig_figures(&rig).peak_requested_bytes;
+    double calls = (double)(rig_calls(&rig, STRATA_CALL_map) + rig_calls(&rig, STRATA_CALL_unmap)) / (CACHES * ROWS);
+    printf("reserved over requested: %.4f; mappings for each request: %.4f\n", ratio, calls);
+    EXPECT_LE(ratio, 1.1);
+    EXPECT_LE(calls, 0.05);
+    free_all(&rig, caches, CACHES);
+}
