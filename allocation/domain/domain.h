@@ -228,6 +228,8 @@ uint64_t strata_domain_release_group(strata_domain_t *domain, const strata_group
 /* Returns the idle bytes of groups that keep their chunks, without `own`, which may be NULL. No release for
  * other groups takes them. */
 uint64_t strata_domain_kept_bytes(strata_domain_t *domain, const strata_group_t *own);
+/* Returns the idle bytes of one group. With NULL, returns those of all groups that other groups may take memory from. */
+uint64_t strata_domain_idle_bytes(strata_domain_t *domain, const strata_group_t *only);
 /* Trims the stacks in creation order, those that others use last, until at most `keep` idle bytes remain in
  * all of them. Groups that keep their chunks are neither trimmed nor counted. */
 void strata_domain_trim(strata_domain_t *domain, uint64_t keep);

@@ -82,7 +82,7 @@ static bool is_trimmed(const strata_stack_t *stack, const strata_group_t *only) 
     return only ? stack->group == only : is_unowned(stack);
 }
 
-static uint64_t idle_of_all(strata_domain_t *domain, const strata_group_t *only) {
+uint64_t strata_domain_idle_bytes(strata_domain_t *domain, const strata_group_t *only) {
     uint64_t idle = 0;
     STRATA_DOMAIN_EACH(domain, stack)
         if (is_trimmed(stack, only)) idle += strata_stack_idle_bytes(stack);
@@ -91,7 +91,7 @@ static uint64_t idle_of_all(strata_domain_t *domain, const strata_group_t *only)
 
 /* Trims each stack to the part of `keep` that the idle memory of the others leaves. */
 static uint64_t trim_level(strata_domain_t *domain, const strata_group_t *only, int level, uint64_t keep, levels_t *present) {
-    uint64_t idle = idle_of_all(domain, only), released = 0;
+    uint64_t idle = strata_domain_idle_bytes(domain, only), released = 0;
     STRATA_DOMAIN_EACH(domain, stack) {
         if (!is_of_level(stack, level, present) || !is_trimmed(stack, only)) continue;
         uint64_t own = strata_stack_idle_bytes(stack), others = idle - strata_min(idle, own);
@@ -114,7 +114,7 @@ static void trim(strata_domain_t *domain, const strata_group_t *only, uint64_t k
         for (int level = 0; level < LEVELS; level++)
             if (has_level(levels, level)) now += trim_level(domain, only, level, asked, &levels);
         left /= 2;
-    } while (now > 0 && asked > 0 && idle_of_all(domain, only) > keep);
+    } while (now > 0 && asked > 0 && strata_domain_idle_bytes(domain, only) > keep);
     strata_domain_sweep_orphans(domain);
 }
 

@@ -140,13 +140,12 @@ static void note_after(strata_group_t *group) {
 }
 
 static void give_back(strata_group_t *group) {
-    uint64_t live = 0, idle = 0;
+    uint64_t live = 0, idle = strata_domain_idle_bytes(group->domain, group);
     STRATA_DOMAIN_EACH_OF(group->domain, group, stack) {
         strata_stack_lock_own(strata_stack_home(stack));
         live += stack->figures.allocated_bytes;
         strata_unlock(&strata_stack_home(stack)->lock);
     }
-    STRATA_DOMAIN_EACH_OF(group->domain, group, stack) idle += strata_stack_idle_bytes(stack);
     double share = group->plan->idle->keep * (double)live;
     uint64_t keep = strata_max(group->plan->idle->keep_least, (uint64_t)share);
     if (idle <= keep) return;

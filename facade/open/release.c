@@ -1,7 +1,10 @@
-/* Releases idle memory for a program: all of it, down to a bound, or that of one pool. */
+/* Releases idle memory of a place or of one pool, all of it or down to a bound. */
 #include "allocation/reclaim/over_limit.h"
 #include "allocation/report/log.h"
+#include "facade/figures/figures.h"
 #include "facade/pause/pause.h"
+#include "platform/arguments.h"
+#include "platform/arithmetic.h"
 
 /* Memory that a cache returned to a cache below it, or to a driver's pool, counts only once, when the device gets it. */
 static uint64_t give_back(strata_domain_t *domain, uint64_t keep) {
@@ -64,6 +67,44 @@ static void release_groups(strata_domain_t *domain, uint64_t pool) {
     strata_group_t *group = NULL;
     while ((group = strata_domain_next_group(domain, group)) != NULL)
         if (group->pool == pool) (void)strata_domain_release_group(domain, group);
+}
+
+/* Trims each group of a pool to the part of `keep` that the idle memory of its other groups leaves. */
+static void trim_groups(strata_domain_t *domain, uint64_t pool, uint64_t keep, strata_pool_trim_t *trim) {
+    strata_pending_t pending;
+    strata_group_t *group = NULL;
+    (void)strata_domain_poll(domain, &pending);
+    while ((group = strata_domain_next_group(domain, group)) != NULL)
+        if (group->pool == pool) trim->idle += strata_domain_idle_bytes(domain, group);
+    trim->left = trim->idle;
+    while (trim->left > keep && (group = strata_domain_next_group(domain, group)) != NULL) {
+        if (group->pool != pool) continue;
+        uint64_t own = strata_domain_idle_bytes(domain, group), others = trim->left - strata_min(trim->left, own);
+        strata_domain_trim_group(domain, group, keep - strata_min(keep, others));
+        trim->left = others + strata_domain_idle_bytes(domain, group);
+    }
+}
+
+strata_status_t strata_trim_pool(strata_t handle, strata_place_t place, uint64_t pool, uint64_t keep, strata_pool_trim_t *out) {
+    if (out) STRATA_REFUSE_RESULT_AS(out, "trim");
+    strata_facade_t *facade = strata_facade_of(handle);
+    if (!facade) return strata_last_error()->status;
+    strata_domain_t *domain;
+    uint64_t meant;
+    strata_status_t status = strata_facade_domain(facade, place, &domain);
+    if (status == STRATA_OK) status = strata_facade_pool(facade, place, pool, &meant);
+    if (status != STRATA_OK) return status;
+    strata_pool_trim_t trim = {0};
+    strata_statistics_t figures;
+    uint64_t before = atomic_load(&domain->returned_bytes);
+    trim_groups(domain, meant, keep, &trim);
+    strata_facade_sweep_pauses(facade);
+    strata_facade_pool_figures(domain, meant, &figures);
+    trim.pending = figures.deferred_bytes;
+    trim.released = atomic_load(&domain->returned_bytes) - before;
+    if (out) strata_fill_result(out, &trim, sizeof trim);
+    strata_log_flush();
+    return STRATA_OK;
 }
 
 strata_status_t strata_release_pool(strata_t handle, strata_place_t place, uint64_t pool, uint64_t *released) {

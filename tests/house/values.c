@@ -46,6 +46,7 @@ static strata_plan_line_t lines[4];
 static strata_plan_dependencies_t dependencies = {.struct_size = sizeof dependencies};
 static strata_statistics_t statistics = {.struct_size = sizeof statistics};
 static strata_mem_info_t mem_info = {.struct_size = sizeof mem_info};
+static strata_pool_trim_t pool_trim = {.struct_size = sizeof pool_trim};
 static strata_cache_t cache = {.struct_size = sizeof cache};
 static strata_neighbours_t neighbours = {.struct_size = sizeof neighbours};
 static strata_allocator_info_t allocator_info = {.struct_size = sizeof allocator_info};
@@ -124,6 +125,7 @@ static const struct row {
     {"strata_graph_pool_info_t *", NULL, NULL, TO(pool_info)},
     {"strata_statistics_t *", NULL, NULL, TO(statistics)},
     {"strata_mem_info_t *", NULL, NULL, TO(mem_info)},
+    {"strata_pool_trim_t *", NULL, NULL, TO(pool_trim)},
     {"strata_cache_t *", NULL, NULL, TO(cache)},
     {"strata_neighbours_t *", NULL, NULL, TO(neighbours)},
     {"strata_paused_t *", NULL, NULL, TO(paused)},
@@ -202,7 +204,8 @@ size_t values_size(const char *name) {
                  SIZE(strata_mem_info_t),        SIZE(strata_cache_t),
                  SIZE(strata_neighbours_t),      SIZE(strata_allocator_info_t),
                  SIZE(strata_graph_pool_info_t), SIZE(strata_paused_t),
-                 SIZE(strata_plan_result_t),     SIZE(strata_plan_dependencies_t)};
+                 SIZE(strata_plan_result_t),     SIZE(strata_plan_dependencies_t),
+                 SIZE(strata_pool_trim_t)};
     for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++)
         if (strcmp(sizes[i].name, name) == 0) return sizes[i].size;
     return 0;

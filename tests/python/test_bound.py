@@ -133,6 +133,7 @@ def show_pools():
         assert s.statistics(pool=weights).reserved_bytes == 2 * MIB
         assert s.release() == 0 and s.release_pool(weights) == 2 * MIB
         assert s.release_pool(strata.POOL_ORDINARY) == 0
+        assert s.trim_pool(pool=strata.POOL_ORDINARY) == strata.PoolTrim(idle=0, released=0, left=0, pending=0)
 
 
 # ---- caches and figures

@@ -29,6 +29,7 @@ typedef struct scrub_layer {
     strata_ranges_t owners;
     uint64_t growths; /* of the stack's cache, when the records began */
     bool tracks_owners; /* the stack's own cache is below */
+    uint16_t mark; /* attention bit of that cache */
     uint64_t zeroed, zeroed_bytes, kept_bytes;
 } scrub_layer_t;
 
@@ -47,11 +48,10 @@ static uint64_t owner_of(const strata_request_t *request) {
     return hash;
 }
 
-/* Returns true if the block is outside of its chunk, so that its memory has a second address. */
+/* Returns true if the memory of the block has a second address. The cache marks such a block, so that its own free runs. */
 static bool is_remapped(const scrub_layer_t *self, const strata_record_t *record) {
-    strata_layer_t *cache = strata_record_maker(self->base.stack, record);
-    const strata_record_t *chunk = cache && cache->type->chunk_of ? cache->type->chunk_of(cache, record) : NULL;
-    return chunk && record->ptr - chunk->ptr >= chunk->size;
+    for (const strata_record_t *inner; (inner = strata_record_inner(record)) != NULL;) record = inner;
+    return record->attention & self->mark;
 }
 
 static bool is_own(scrub_layer_t *self, const strata_record_t *record, uint64_t owner) {
@@ -103,16 +103,18 @@ static void free_record(strata_layer_t *self, strata_record_t *record, strata_ca
     strata_below_free(record, call);
 }
 
-/* Decorators in between keep addresses; any other layer may move memory between stacks. */
-static bool has_cache(const strata_layer_t *self) {
+/* Returns the stack's own cache, or NULL. Decorators in between keep addresses; any other layer may move memory between stacks. */
+static const strata_layer_t *cache_below(const strata_layer_t *self) {
     const strata_layer_t *layer = self->below[0];
     while (layer->type->role == STRATA_DECORATOR) layer = layer->below[0];
-    return layer->type->role == STRATA_CACHE && layer->stack == self->stack;
+    return layer->type->role == STRATA_CACHE && layer->stack == self->stack ? layer : NULL;
 }
 
 static strata_status_t create(strata_layer_t *base) {
     scrub_layer_t *self = (scrub_layer_t *)base;
-    self->tracks_owners = has_cache(base);
+    const strata_layer_t *cache = cache_below(base);
+    self->tracks_owners = cache != NULL;
+    self->mark = cache && cache->number <= STRATA_ATTENTION_LAYERS ? (uint16_t)(1u << (cache->number - 1)) : 0;
     return strata_ranges_init(&self->owners, RANGES);
 }
 

@@ -22,7 +22,7 @@ from . import _abi, _arguments, planning
 from ._library import library, library_path
 from .allocator import Allocator, AllocatorInfo, Functions
 from .block import Block, Leak, Neighbours
-from .caches import POOL_EVERY, POOL_ORDINARY, Cache, LayerFigure, Paused
+from .caches import POOL_EVERY, POOL_ORDINARY, Cache, LayerFigure, Paused, PoolTrim
 from .command import compare, explain
 from .errors import (
     BusyError,
@@ -67,6 +67,7 @@ __all__ = [
     "Neighbours",
     "OutOfMemoryError",
     "Paused",
+    "PoolTrim",
     "Place",
     "Registration",
     "Restored",

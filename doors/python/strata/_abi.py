@@ -158,6 +158,16 @@ class MemInfo(c.Structure):
     ]
 
 
+class PoolTrim(c.Structure):
+    _fields_ = [
+        ("struct_size", c.c_size_t),
+        ("idle", c.c_uint64),
+        ("released", c.c_uint64),
+        ("left", c.c_uint64),
+        ("pending", c.c_uint64),
+    ]
+
+
 class Statistics(c.Structure):
     _fields_ = [("struct_size", c.c_size_t)] + [(name, c.c_uint64) for name, _, _ in STATISTICS]
 
@@ -372,6 +382,7 @@ STRUCTS: Dict[str, Type[c.Structure]] = {
     "strata_leak_t": Leak,
     "strata_allocate_options_t": AllocateOptions,
     "strata_mem_info_t": MemInfo,
+    "strata_pool_trim_t": PoolTrim,
     "strata_statistics_t": Statistics,
     "strata_snapshot_row_t": SnapshotRow,
     "strata_out_of_memory_t": OutOfMemory,
@@ -489,6 +500,7 @@ PROTOTYPES: Dict[str, Tuple[Any, List[Any]]] = {
     "cache_below": (_status, [facade_t, place_t, stream_t, c.c_size_t, c.POINTER(Cache)]),
     "pool_current": (_status, [facade_t, place_t, c.POINTER(c.c_uint64)]),
     "pool_of": (_status, [facade_t, ref_t, c.POINTER(c.c_uint64)]),
+    "trim_pool": (_status, [facade_t, place_t, c.c_uint64, c.c_uint64, c.POINTER(PoolTrim)]),
     "release_pool": (_status, [facade_t, place_t, c.c_uint64, c.POINTER(c.c_uint64)]),
     "neighbours": (_status, [facade_t, ref_t, c.POINTER(Neighbours)]),
     "best_victims": (_status, [facade_t, place_t, c.c_size_t, c.POINTER(ref_t), c.c_size_t, _size]),

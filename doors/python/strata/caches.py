@@ -48,6 +48,22 @@ class Paused(NamedTuple):
     copy_ns: int
 
 
+class PoolTrim(NamedTuple):
+    """Bytes of a pool that a trim found and released.
+
+    Attributes:
+        idle: idle bytes before.
+        released: bytes that the device got back.
+        left: idle bytes afterwards.
+        pending: freed bytes that the GPU still uses.
+    """
+
+    idle: int
+    released: int
+    left: int
+    pending: int
+
+
 class LayerFigure(NamedTuple):
     """A metric of a layer. `stream` is 0 for a layer that all streams of the place share."""
 
@@ -74,6 +90,14 @@ class Caches(_handle.Handle):
         released, number = ctypes.c_uint64(), _arguments.integer(pool, "pool")
         check(library().strata_release_pool(self.handle, Place.of(place).code, number, ctypes.byref(released)))
         return released.value
+
+    def trim_pool(self, keep: SupportsIndex = 0, pool: SupportsIndex = 0, place: PlaceLike = gpu(0)) -> PoolTrim:
+        """Releases idle chunks of a pool that is in use until at most `keep` idle bytes are left in it. Live blocks stay. The pool
+        is as in release_pool()."""
+        told, number = _abi.PoolTrim(ctypes.sizeof(_abi.PoolTrim)), _arguments.integer(pool, "pool")
+        bound = _arguments.integer(keep, "keep")
+        check(library().strata_trim_pool(self.handle, Place.of(place).code, number, bound, ctypes.byref(told)))
+        return PoolTrim(told.idle, told.released, told.left, told.pending)
 
     def cache_below(self, stream: Any = None, place: PlaceLike = gpu(0), index: SupportsIndex = 0) -> Cache:
         """Returns the cache that serves a stream in the thread's current pool. With routers there are several, and `index` selects

@@ -78,3 +78,64 @@ TEST_RIG(facade_pools, another_strategy_gets_what_a_pool_kept, 64 * MIB, KEPT) {
                                      .text = "stack: [retry, stream_safe, auto_growth: {preallocate: 60MiB}, system]"};
     EXPECT_OK(strata_change_strategy(rig->s, &options));
 }
+
+/* ---- a pool that is trimmed while it is in use ---- */
+
+#define IN_USE "extends: strata\npools: {weights: {keep: true}, scratch: }\n"
+
+static strata_pool_trim_t trim_pool(rig_t *rig, uint64_t pool, uint64_t keep) {
+    strata_pool_trim_t trim = {.struct_size = sizeof trim};
+    EXPECT_OK(strata_trim_pool(rig->s, rig->gpu, pool, keep, &trim));
+    return trim;
+}
+
+TEST_RIG(facade_pools, a_pool_in_use_is_trimmed, 0, IN_USE) {
+    uint64_t weights = pool_of(rig, "weights");
+    strata_block_t live = get_from(rig, weights, NULL, 20 * MIB), blocks[4];
+    for (int i = 0; i < 4; i++) blocks[i] = get_from(rig, weights, rig_stream(rig), 10 * MIB);
+    for (int i = 0; i < 4; i++) EXPECT_OK(strata_free(rig->s, blocks[i].ref));
+    EXPECT_OK(strata_free(rig->s, get_from(rig, pool_of(rig, "scratch"), NULL, 6 * MIB).ref));
+    strata_pool_trim_t trim = trim_pool(rig, weights, STRATA_UNLIMITED);
+    EXPECT_EQ(trim.idle, 40 * MIB);
+    EXPECT_EQ(trim.left, 40 * MIB);
+    EXPECT_EQ(trim.released, 0);
+    trim = trim_pool(rig, weights, 15 * MIB);
+    EXPECT_EQ(trim.idle, 40 * MIB);
+    EXPECT_EQ(trim.released, 30 * MIB);
+    EXPECT_EQ(trim.left, 10 * MIB);
+    EXPECT_EQ(pool_figures(rig, weights).reserved_bytes, 30 * MIB);
+    EXPECT_EQ(rig_figures(rig).reserved_bytes, 36 * MIB);
+    trim = trim_pool(rig, weights, 0);
+    EXPECT_EQ(trim.released, 10 * MIB);
+    EXPECT_EQ(trim.left, 0);
+    EXPECT_OK(strata_validate(rig->s));
+    EXPECT_OK(strata_free(rig->s, live.ref));
+}
+
+/* A part of a handle that is in use stays, and so does memory that another stream still uses. */
+TEST_RIG(facade_pools, a_trim_shows_the_bytes_that_stay, 0, IN_USE) {
+    uint64_t weights = pool_of(rig, "weights");
+    strata_stream_t user = rig_stream(rig);
+    strata_block_t small = get_from(rig, weights, NULL, MIB), lent = get_from(rig, weights, NULL, 8 * MIB);
+    rig_borrow(rig, lent.ref, user, 1000 * 1000);
+    EXPECT_OK(strata_free(rig->s, lent.ref));
+    strata_pool_trim_t trim = trim_pool(rig, weights, 0);
+    EXPECT_EQ(trim.pending, 8 * MIB);
+    EXPECT_GT(trim.left, 0);
+    EXPECT_EQ(trim.idle, trim.left);
+    rig_advance(rig, 1000 * 1000);
+    trim = trim_pool(rig, weights, 0);
+    EXPECT_EQ(trim.pending, 0);
+    EXPECT_GE(trim.released, 6 * MIB);
+    EXPECT_EQ(trim.left, trim.idle - trim.released);
+    EXPECT_OK(strata_free(rig->s, small.ref));
+}
+
+TEST_RIG(facade_pools, a_trim_of_an_unknown_pool_is_refused, 0, IN_USE) {
+    strata_pool_trim_t trim = {.struct_size = sizeof trim, .idle = 7};
+    EXPECT_STATUS(STRATA_E_INVALID, strata_trim_pool(rig->s, rig->gpu, 99, 0, &trim));
+    EXPECT_EQ(trim.idle, 7);
+    trim.struct_size = 1;
+    EXPECT_STATUS(STRATA_E_INVALID, strata_trim_pool(rig->s, rig->gpu, STRATA_POOL_ORDINARY, 0, &trim));
+    EXPECT_OK(strata_trim_pool(rig->s, rig->gpu, STRATA_POOL_ORDINARY, 0, NULL));
+}

@@ -89,6 +89,7 @@ static strata_status_t told_of(strata_status_t status, strata_shared_t *shared) 
     X(strata_stream_work(s, place, stream, 10, NULL, 0))                                                                           \
     X(strata_release(s, place, &r.bytes))                                                                                          \
     X(strata_release_pool(s, place, STRATA_POOL_ORDINARY, &r.bytes))                                                               \
+    X(strata_trim_pool(s, place, STRATA_POOL_ORDINARY, 1, NULL))                                                                   \
     X(strata_trim(s, place, 1, &r.bytes))                                                                                          \
     X(strata_mem_info(s, place, &r.info))                                                                                          \
     X(strata_set_limit(s, place, STRATA_UNLIMITED))                                                                                \

@@ -11,6 +11,8 @@
 
 /* Requests up to 1/SMALL of the smallest handle are small, and have a pool of their own. */
 enum { ALIGNMENT = 256, SMALL = 8 };
+/* This part of the peak use is in handles for small blocks before these use idle memory of large ones. */
+enum { PARTS_SMALL = 64 };
 
 static const strata_option_row_t options[] = {
     {"slack", STRATA_OPTION_FRACTION, offsetof(auto_growth_vmm_options_t, slack), "0.027", 0, 1000000, NULL,
@@ -35,6 +37,24 @@ static const strata_stat_row_t stats[] = {
 
 /* ---- allocate ---- */
 
+bool strata_growth_vmm_may_mix(auto_growth_vmm_t *self, vmm_kind_t pool, uint64_t rounded) {
+    uint64_t peak = strata_max(self->peak_used, self->growth.used_bytes + rounded);
+    if (pool != STRATA_VMM_SMALL || self->small_bytes + self->granularity <= peak / PARTS_SMALL) return false;
+    if (strata_auto_growth_idle(&self->growth) < self->granularity) return false;
+    return strata_bins_find_any(strata_growth_vmm_bins(self, STRATA_VMM_LARGE), strata_growth_vmm_slab(self), rounded) != 0;
+}
+
+static strata_status_t search(strata_layer_t *base, strata_lookup_t *lookup, strata_record_t **record) {
+    auto_growth_vmm_t *self = (auto_growth_vmm_t *)base;
+    strata_status_t status = strata_auto_growth_search(base, lookup, record);
+    vmm_kind_t pool = strata_auto_growth_pool_for(&self->growth, lookup->rounded);
+    if (status != STRATA_E_NO_MEMORY || !strata_growth_vmm_may_mix(self, pool, lookup->rounded)) return status;
+    *record = strata_auto_growth_serve_from_pool(&self->growth, lookup->rounded, lookup->size, STRATA_VMM_LARGE);
+    if (!*record) return status;
+    self->peak_used = strata_max(self->peak_used, self->growth.used_bytes);
+    return STRATA_OK;
+}
+
 /* Free pieces can become one block, so a wait is only for the bytes that they lack. */
 static bool wait_for_pending(strata_layer_t *base, strata_lookup_t *lookup, uint64_t growth_size, strata_patience_t *patience) {
     const auto_growth_t *self = (const auto_growth_t *)base;
@@ -42,8 +62,7 @@ static bool wait_for_pending(strata_layer_t *base, strata_lookup_t *lookup, uint
     return !self->chunks.growing && strata_patience_waited(patience, base, lookup->request, &asked);
 }
 
-static const strata_cache_policy_t policy = {
-    .search = strata_auto_growth_search, .wait = wait_for_pending, .grow = strata_growth_vmm_grow};
+static const strata_cache_policy_t policy = {.search = search, .wait = wait_for_pending, .grow = strata_growth_vmm_grow};
 
 static strata_status_t allocate(strata_layer_t *base, const strata_request_t *request, strata_record_t **record) {
     strata_chunks_t *chunks = (strata_chunks_t *)base;
@@ -199,6 +218,16 @@ static strata_status_t sum_pools(auto_growth_vmm_t *self, tally_t free[STRATA_AU
     return STRATA_OK;
 }
 
+/* Sums the handles for small blocks. */
+static uint64_t sum_small(auto_growth_vmm_t *self) {
+    uint64_t bytes = 0;
+    for (uint32_t part = strata_runs_part_from(&self->runs, 0); part; part = strata_runs_next_part(&self->runs, part)) {
+        const strata_run_part_t *p = strata_run_part_at(&self->runs, part);
+        if (strata_growth_vmm_kind_at(self, p->at) == STRATA_VMM_SMALL) bytes += p->size;
+    }
+    return bytes;
+}
+
 static strata_status_t validate(strata_layer_t *base) {
     auto_growth_vmm_t *self = (auto_growth_vmm_t *)base;
     tally_t free[STRATA_AUTO_GROWTH_POOLS] = {0};
@@ -212,6 +241,8 @@ static strata_status_t validate(strata_layer_t *base) {
     for (uint32_t pool = 0; pool < STRATA_AUTO_GROWTH_POOLS && status == STRATA_OK; pool++)
         status = strata_bins_validate(strata_growth_vmm_bins(self, pool), &base->stack->slab, free[pool].blocks, free[pool].bytes);
     if (status != STRATA_OK) return status;
+    if (sum_small(self) != self->small_bytes)
+        return strata_fail(STRATA_E_CORRUPT, 0, "auto_growth_vmm: the sum of small handles is wrong");
     if (pieces.free_bytes == strata_auto_growth_idle(&self->growth)) return STRATA_OK;
     return strata_fail(STRATA_E_CORRUPT, 0, "auto_growth_vmm: the sum of free blocks is wrong");
 }

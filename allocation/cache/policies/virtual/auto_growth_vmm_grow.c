@@ -20,12 +20,11 @@ enum {
     UNSEEN = 16, /* after this many sizes that were not requested before, handles are small */
     BUDGET_PARTS = 50, /* views and moves may take this part of the time since the place was opened */
     REPEATS_MAX = 256, /* after this many misses of known sizes the program's blocks have stopped growing */
-    STEPS = 2, /* the program's blocks grow if this many new sizes in a row have grown by the same step as earlier ones */
+    STEPS = 2, /* the program's blocks grow if this many new sizes in a row have grown by the step of the two before */
     PARTS_STEP = 8, /* a size has grown from another by at most this part of itself */
     PARTS_UNSEEN = 2048, /* max size of such a small handle, but at least UNSEEN_MIN */
     PARTS_MISS = 16, /* and at least this part of the missing bytes, because the device takes time for each handle */
     SPARE_OF_LITTLE = 16, /* limits SPARE_MIN */
-    PARTS_SMALL = 64, /* handles for small blocks, before these use idle memory of large ones */
     SLACK_OF_LITTLE = 28 /* limits `slack_least` */
 };
 #define LARGEST_LEAST (512ull << 20) /* a handle may have this size even if the peak use is small */
@@ -68,26 +67,34 @@ static uint64_t handle_at_most(const auto_growth_vmm_t *self) {
     return in_handles(self, strata_max(self->peak_used / PARTS_LARGEST, LARGEST_LEAST));
 }
 
-static bool was_asked(const auto_growth_vmm_t *self, uint64_t size) {
-    for (uint32_t i = 0; i < STRATA_VMM_ASKED; i++)
-        if (self->asked[i] == size) return true;
-    return false;
+/* Returns the size that was new `distance` new sizes ago, or 0. */
+static uint64_t asked_before(const auto_growth_vmm_t *self, uint32_t distance) {
+    return self->asked[(self->asked_next - distance) % STRATA_VMM_ASKED];
 }
 
-/* Returns the smallest difference by which this new size and the one before have both grown from recent sizes. Returns 0 if
- * there is none. */
-static uint64_t common_step(const auto_growth_vmm_t *self, uint64_t size) {
-    uint64_t best = 0, least = strata_min(size, self->last_unseen);
-    for (uint32_t i = 0; i < STRATA_VMM_ASKED; i++) {
-        uint64_t step = size - self->asked[i];
-        if (step > 0 && step < least && was_asked(self, self->last_unseen - step)) best = least = step;
+/* Returns true if a size has grown by the step from the size that was new `buffers` sizes before. */
+static bool is_next_step(const auto_growth_vmm_t *self, uint64_t size) {
+    return self->step > 0 && asked_before(self, self->buffers) + self->step == size;
+}
+
+/* Counts new sizes in a row that have each grown by one step from the size that was new a fixed number of sizes before. That is the
+ * number of buffers that grow together. */
+static void note_step(auto_growth_vmm_t *self, uint64_t size) {
+    bool grows = is_next_step(self, size);
+    self->steps = grows ? self->steps + 1 : 0;
+    if (!grows) self->step = 0;
+    for (uint32_t buffers = 1; self->step == 0 && buffers < STRATA_VMM_ASKED; buffers++) {
+        uint64_t before = asked_before(self, buffers), earlier = asked_before(self, buffers + 1);
+        if (earlier == 0) return;
+        if (before >= size || earlier + (size - before) != asked_before(self, 1)) continue;
+        self->step = size - before;
+        self->buffers = buffers;
     }
-    return best;
 }
 
 /* Counts a new size as growth if the next smaller size of recent requests is near, and much nearer than the next
- * larger one. Random sizes have both equally near, so their count stays low. Sizes that all grow by the same step are
- * detected earlier. */
+ * larger one. Random sizes have both equally near, so their count stays low. Sizes that grow by one step are detected
+ * earlier. */
 static void note_growth(auto_growth_vmm_t *self, uint64_t size) {
     uint64_t below = UINT64_MAX, above = UINT64_MAX;
     for (uint32_t i = 0; i < STRATA_VMM_ASKED; i++) {
@@ -95,11 +102,8 @@ static void note_growth(auto_growth_vmm_t *self, uint64_t size) {
         if (asked < size) below = strata_min(below, size - asked);
         else above = strata_min(above, asked - size);
     }
-    bool by_step = self->step > 0 && self->step < size && was_asked(self, size - self->step);
-    bool grows = by_step || (below <= size / PARTS_STEP && below <= above / 2);
-    if (!by_step) self->step = common_step(self, size);
-    self->steps = by_step ? self->steps + 1 : 0;
-    self->last_unseen = size;
+    note_step(self, size);
+    bool grows = self->steps > 0 || (below <= size / PARTS_STEP && below <= above / 2);
     if (grows) self->repeats = 0;
     if (grows) self->growths++;
     else if (self->growths > 0 && !strata_growth_vmm_is_growing(self)) self->growths--;
@@ -110,9 +114,11 @@ static void note_growth(auto_growth_vmm_t *self, uint64_t size) {
  * middle of handles, where no view can use them. Small handles lose less that way. A program that repeats its
  * sizes would pay for small handles in each view. */
 static bool note_asked(auto_growth_vmm_t *self, uint64_t size) {
-    bool known = was_asked(self, size);
+    bool known = false;
+    /* A growing block may have the size of another block. */
+    for (uint32_t i = 0; i < STRATA_VMM_ASKED && !known; i++) known = self->asked[i] == size && !is_next_step(self, size);
     if (!known) note_growth(self, size);
-    else if (++self->repeats > REPEATS_MAX) self->growths = 0;
+    else if (++self->repeats > REPEATS_MAX) self->growths = self->steps = 0;
     if (!known) self->asked[self->asked_next++ % STRATA_VMM_ASKED] = size;
     self->unseen = known ? self->unseen / 2 : self->unseen + 1;
     return self->unseen >= UNSEEN;
@@ -305,13 +311,6 @@ static strata_status_t serve_any_other_way(auto_growth_vmm_t *self, vmm_kind_t p
     return STRATA_OK;
 }
 
-/* Returns true if small blocks may use idle memory of large ones. A small block keeps a large handle in use, so a few handles
- * are for small blocks alone. */
-static bool may_mix(const auto_growth_vmm_t *self) {
-    uint64_t idle = strata_auto_growth_idle(&self->growth);
-    return self->small_bytes + self->granularity > self->peak_used / PARTS_SMALL && idle >= self->granularity;
-}
-
 /* Only one thread grows at a time, so no other thread changes peak_used. A refused request was not in use, so
  * peak_used is restored. */
 strata_status_t strata_growth_vmm_grow(strata_layer_t *base, strata_lookup_t *lookup, uint64_t rounded, strata_record_t **served) {
@@ -321,7 +320,8 @@ strata_status_t strata_growth_vmm_grow(strata_layer_t *base, strata_lookup_t *lo
     vmm_kind_t pool = strata_auto_growth_pool_for(&self->growth, rounded);
     /* If a free block is large enough, another thread freed it while the lock was open, or there was no slot for its
      * rest. */
-    if (strata_bins_find_any(strata_growth_vmm_bins(self, pool), slab(self), rounded) != 0) {
+    bool fits = strata_bins_find_any(strata_growth_vmm_bins(self, pool), slab(self), rounded) != 0;
+    if (fits || strata_growth_vmm_may_mix(self, pool, rounded)) {
         uint64_t slots = strata_slab_slots_for(slab(self), 1);
         strata_unlocked_t opened = strata_call_unlock(request->call);
         strata_status_t reserved = strata_slab_reserve(slab(self), slots);
@@ -332,11 +332,6 @@ strata_status_t strata_growth_vmm_grow(strata_layer_t *base, strata_lookup_t *lo
     if (rounded != self->row_size || self->growth.used_bytes < before) self->row_count = 0;
     self->row_size = rounded;
     self->peak_used = strata_max(before, self->growth.used_bytes + rounded);
-    if (pool == STRATA_VMM_SMALL && may_mix(self)) {
-        *served = strata_auto_growth_serve_from_pool(&self->growth, rounded, lookup->size, STRATA_VMM_LARGE);
-        if (*served) lookup->grown = false;
-        if (*served) return STRATA_OK;
-    }
     strata_status_t status = find_or_create(self, rounded, request, &place, served);
     if (status == STRATA_E_NO_MEMORY) status = serve_any_other_way(self, pool, lookup, served);
     if (status != STRATA_OK) self->peak_used = before;

@@ -124,9 +124,9 @@ typedef struct auto_growth_vmm {
     uint64_t created[STRATA_VMM_REMEMBERED]; /* ring of the sizes of the latest creations, in bytes */
     uint32_t created_next;
     uint64_t asked[STRATA_VMM_ASKED]; /* ring of the distinct sizes that pieces were to serve */
-    uint64_t last_unseen; /* the latest size that was not among them */
-    uint64_t step; /* difference by which the latest new sizes have grown from recent ones, or 0 if there is none */
-    uint32_t steps; /* number of new sizes in a row that have grown by it */
+    uint64_t step; /* difference by which new sizes have grown from those that were new `buffers` sizes before; 0 if unknown */
+    uint32_t buffers;
+    uint32_t steps; /* number of new sizes in a row that have grown by it, without the two that showed it */
     uint32_t growths; /* number of large misses of a new size a little larger than one of them */
     uint32_t repeats; /* number of large misses of a known size since the last growth */
     uint32_t asked_next, unseen; /* count of recent sizes that were not among them, halved by each one that was */
@@ -191,6 +191,10 @@ vmm_kind_t strata_growth_vmm_kind_at(const auto_growth_vmm_t *self, uint64_t add
 void strata_growth_vmm_end_ranges(auto_growth_vmm_t *self, strata_call_t *call);
 
 /* ---- a miss ---- */
+
+/* Returns true if a request of `rounded` bytes may use a free block of the large pool that fits. A small block keeps a large
+ * handle in use, so the first handles are for small blocks alone. */
+bool strata_growth_vmm_may_mix(auto_growth_vmm_t *self, vmm_kind_t pool, uint64_t rounded);
 
 /* The policy's `grow`. It makes a block of free pieces, or creates handles. Then it serves the low end of the
  * new room, so that the rest of the room stays in one piece. */

@@ -10,15 +10,16 @@ static strata_slab_t *slab(const auto_growth_vmm_t *self) { return strata_growth
 
 typedef bool (*block_fn)(auto_growth_vmm_t *self, uint32_t slot, void *context);
 
-/* Visits the free blocks that are at least as large as the smallest handle. */
-static void each_block(auto_growth_vmm_t *self, vmm_kind_t pool, block_fn block, void *context) {
+/* Visits the free blocks that are at least as large as the smallest handle. Returns false if `block` has stopped that. */
+static bool each_block(auto_growth_vmm_t *self, vmm_kind_t pool, block_fn block, void *context) {
     strata_bins_t *bins = strata_growth_vmm_bins(self, pool);
     strata_auto_growth_flush_last_freed(&self->growth);
     strata_bins_link_loose(bins, slab(self));
     uint32_t bin = strata_bins_next(bins, strata_bins_of(bins, self->granularity));
     for (; bin < STRATA_BINS; bin = strata_bins_next(bins, bin + 1))
         for (uint32_t slot = bins->heads[bin]; slot; slot = strata_slab_record(slab(self), slot)->bin_next)
-            if (!block(self, slot, context)) return;
+            if (!block(self, slot, context)) return false;
+    return true;
 }
 
 /* ---- idle parts ---- */
@@ -42,8 +43,7 @@ static bool each_in_block(auto_growth_vmm_t *self, uint32_t slot, void *context)
 
 void strata_growth_vmm_each_idle(auto_growth_vmm_t *self, vmm_idle_fn fn, void *context) {
     idle_t idle = {fn, context};
-    each_block(self, STRATA_VMM_LARGE, each_in_block, &idle);
-    each_block(self, STRATA_VMM_SMALL, each_in_block, &idle);
+    if (each_block(self, STRATA_VMM_LARGE, each_in_block, &idle)) (void)each_block(self, STRATA_VMM_SMALL, each_in_block, &idle);
 }
 
 /* ---- pieces ---- */
@@ -82,8 +82,7 @@ static bool note_block(auto_growth_vmm_t *self, uint32_t slot, void *context) {
 void strata_growth_vmm_survey(auto_growth_vmm_t *self) {
     self->survey++;
     self->candidates.count = self->candidates.chosen = 0;
-    each_block(self, STRATA_VMM_LARGE, note_block, NULL);
-    each_block(self, STRATA_VMM_SMALL, note_block, NULL);
+    if (each_block(self, STRATA_VMM_LARGE, note_block, NULL)) (void)each_block(self, STRATA_VMM_SMALL, note_block, NULL);
 }
 
 /* ---- choosing ---- */
