@@ -534,7 +534,7 @@ STRATA_API strata_status_t strata_remove_callback(strata_t facade, uint32_t id);
 /* A strategy may name pools (`pools: {weights: {stack: [...]}}`). A pool is separate from all other memory and has layers of its
  * own. It has its own stacks in every place, one per stream, and its caches serve no other request. Reclaim, strata_release() and
  * strata_stream_forget() treat them like all stacks of the place. The exception is a pool with `keep: true`: its idle chunks go
- * back only for its own requests, by strata_release_pool(), and at the end. Functions that take a ref need no pool: any thread may
+ * back only for its own requests, by strata_release_pool() and strata_trim_pool(), and at the end. Functions that take a ref need no pool: any thread may
  * free, borrow and share a block.
  *
  *     uint64_t weights;
@@ -570,10 +570,10 @@ typedef struct strata_pool_trim {
     uint64_t left; /* idle in its caches afterwards: what was to be kept, or parts of chunks that are in use */
     uint64_t pending; /* freed, but still used by the GPU. A later call can release them */
 } strata_pool_trim_t;
-/* Releases idle chunks of a pool that is in use, even with `keep: true`, until at most `keep` idle bytes are left in it, or until no
- * chunk is wholly idle. Live blocks stay at their addresses. Other threads may use the pool during the call. With STRATA_UNLIMITED as
- * `keep` nothing is released. `pool` is as in strata_release_pool(). A pool whose memory captured graphs use releases nothing.
- * *trim (may be NULL) receives the bytes. Returns E_INVALID for an unknown pool or a wrong struct_size. */
+/* Releases idle chunks of a pool until at most `keep` idle bytes are left in it, or until no chunk is wholly idle. Pools with
+ * `keep: true` are trimmed too. Live blocks stay at their addresses. Other threads may use the pool during the call. With
+ * STRATA_UNLIMITED as `keep` nothing is released. `pool` is as in strata_release_pool(). A pool whose memory captured graphs use
+ * releases nothing. *trim (may be NULL) receives the bytes. Returns E_INVALID for an unknown pool or a wrong struct_size. */
 STRATA_API strata_status_t strata_trim_pool(strata_t facade, strata_place_t place, uint64_t pool, uint64_t keep,
                                             strata_pool_trim_t *trim);
 /* Returns the pool of a block, or STRATA_POOL_ORDINARY. */
