@@ -36,7 +36,7 @@ TEST(hot_path, tells_every_figure) {
         if (!(figure(times[i]) > 0)) FAIL_TEST("%s is no time", times[i]);
     (void)figure("instructions_per_pair");
     (void)figure("mimalloc_pair_ns");
-    EXPECT_LE((int)figure("host_mallocs"), 1); /* the slab doubles where a random program has more blocks than ever */
+    EXPECT_LE((int)figure("host_mallocs"), 3); /* the slab may double once for each of the three numbers of live blocks */
     EXPECT_TRUE(figure("borrowed_records_per_pair") <= 1.0);
     EXPECT_TRUE(figure("borrowed_queries_per_pair") <= 1.0);
     /* A record has 64 bytes, so less than that means that nothing was measured. The handles of small blocks have the smallest

@@ -161,6 +161,27 @@ TEST(growth_vmm, a_view_in_use_keeps_its_handles) {
     EXPECT_OK(strata_validate(rig.s));
 }
 
+/* The block uses two of the three handles of the view. The third is idle, but its second mapping must not end. */
+TEST(growth_vmm, an_idle_handle_of_a_view_in_use_stays) {
+    RIG(rig, EXACT, 0);
+    strata_block_t holes[3], between[2];
+    for (int i = 0; i < 3; i++) {
+        holes[i] = rig_allocate(&rig, NULL, 2 * MIB);
+        if (i < 2) between[i] = rig_allocate(&rig, NULL, 40 * MIB);
+    }
+    RIG_FREE(&rig, holes[0], holes[1], holes[2]);
+    strata_block_t all = rig_allocate(&rig, NULL, 6 * MIB);
+    EXPECT_EQ(maps(&rig), 3);
+    RIG_FREE(&rig, all);
+    strata_block_t part = rig_allocate(&rig, NULL, 3 * MIB);
+    EXPECT_EQ(part.ptr, all.ptr);
+    (void)rig_release(&rig);
+    EXPECT_EQ(reserved(&rig), 86 * MIB);
+    EXPECT_OK(strata_validate(rig.s));
+    RIG_FREE(&rig, part, between[0], between[1]);
+    rig_expect_empty(&rig);
+}
+
 static void has_no_more(rig_t *rig) {
     EXPECT_OK(strata_sim_fail(rig->devices[0], STRATA_CALL_create, 1, true, STRATA_E_NO_MEMORY));
 }
