@@ -60,6 +60,21 @@ strata_status_t strata_set_limit(strata_t handle, strata_place_t place, uint64_t
     return STRATA_OK;
 }
 
+/* ---- one pool ---- */
+
+typedef struct found {
+    strata_facade_t *facade;
+    strata_domain_t *domain;
+    uint64_t pool;
+} found_t;
+
+static strata_status_t find_pool(strata_t handle, strata_place_t place, uint64_t pool, found_t *found) {
+    found->facade = strata_facade_of(handle);
+    if (!found->facade) return strata_last_error()->status;
+    strata_status_t status = strata_facade_domain(found->facade, place, &found->domain);
+    return status == STRATA_OK ? strata_facade_pool(found->facade, place, pool, &found->pool) : status;
+}
+
 /* There are several groups outside pools, including those of streams by name. */
 static void release_groups(strata_domain_t *domain, uint64_t pool) {
     strata_pending_t pending;
@@ -87,38 +102,30 @@ static void trim_groups(strata_domain_t *domain, uint64_t pool, uint64_t keep, s
 
 strata_status_t strata_trim_pool(strata_t handle, strata_place_t place, uint64_t pool, uint64_t keep, strata_pool_trim_t *out) {
     if (out) STRATA_REFUSE_RESULT_AS(out, "trim");
-    strata_facade_t *facade = strata_facade_of(handle);
-    if (!facade) return strata_last_error()->status;
-    strata_domain_t *domain;
-    uint64_t meant;
-    strata_status_t status = strata_facade_domain(facade, place, &domain);
-    if (status == STRATA_OK) status = strata_facade_pool(facade, place, pool, &meant);
+    found_t found;
+    strata_status_t status = find_pool(handle, place, pool, &found);
     if (status != STRATA_OK) return status;
     strata_pool_trim_t trim = {0};
     strata_statistics_t figures;
-    uint64_t before = atomic_load(&domain->returned_bytes);
-    trim_groups(domain, meant, keep, &trim);
-    strata_facade_sweep_pauses(facade);
-    strata_facade_pool_figures(domain, meant, &figures);
+    uint64_t before = atomic_load(&found.domain->returned_bytes);
+    trim_groups(found.domain, found.pool, keep, &trim);
+    strata_facade_sweep_pauses(found.facade);
+    strata_facade_pool_figures(found.domain, found.pool, &figures);
     trim.pending = figures.deferred_bytes;
-    trim.released = atomic_load(&domain->returned_bytes) - before;
+    trim.released = atomic_load(&found.domain->returned_bytes) - before;
     if (out) strata_fill_result(out, &trim, sizeof trim);
     strata_log_flush();
     return STRATA_OK;
 }
 
 strata_status_t strata_release_pool(strata_t handle, strata_place_t place, uint64_t pool, uint64_t *released) {
-    strata_facade_t *facade = strata_facade_of(handle);
-    if (!facade) return strata_last_error()->status;
-    strata_domain_t *domain;
-    uint64_t meant;
-    strata_status_t status = strata_facade_domain(facade, place, &domain);
-    if (status == STRATA_OK) status = strata_facade_pool(facade, place, pool, &meant);
+    found_t found;
+    strata_status_t status = find_pool(handle, place, pool, &found);
     if (status != STRATA_OK) return status;
-    uint64_t before = atomic_load(&domain->returned_bytes);
-    release_groups(domain, meant);
-    strata_facade_sweep_pauses(facade);
-    if (released) *released = atomic_load(&domain->returned_bytes) - before;
+    uint64_t before = atomic_load(&found.domain->returned_bytes);
+    release_groups(found.domain, found.pool);
+    strata_facade_sweep_pauses(found.facade);
+    if (released) *released = atomic_load(&found.domain->returned_bytes) - before;
     strata_log_flush();
     return STRATA_OK;
 }
