@@ -534,8 +534,8 @@ STRATA_API strata_status_t strata_remove_callback(strata_t facade, uint32_t id);
 /* A strategy may name pools (`pools: {weights: {stack: [...]}}`). A pool is separate from all other memory and has layers of its
  * own. It has its own stacks in every place, one per stream, and its caches serve no other request. Reclaim, strata_release() and
  * strata_stream_forget() treat them like all stacks of the place. The exception is a pool with `keep: true`: its idle chunks go
- * back only for its own requests, by strata_release_pool() and strata_trim_pool(), and at the end. Functions that take a ref need no pool: any thread may
- * free, borrow and share a block.
+ * back only for its own requests, by strata_release_pool() and strata_trim_pool(), and at the end. Functions that take a ref need
+ * no pool: any thread may free, borrow and share a block.
  *
  *     uint64_t weights;
  *     strata_pool(s, "weights", &weights);

@@ -13,7 +13,7 @@ typedef struct strata_pool_trim {
     size_t struct_size;
     uint64_t idle; /* idle in its caches before */
     uint64_t released; /* given back to the device */
-    uint64_t left; /* idle in its caches afterwards: what was to be kept, or parts of chunks that are in use */
+    uint64_t left; /* idle in its caches afterwards: the bytes to keep, or parts of chunks that are in use */
     uint64_t pending; /* freed, but still used by the GPU. A later call can release them */
 } strata_pool_trim_t;
 /* Releases idle chunks of a pool until at most `keep` idle bytes are left in it, or until no chunk is wholly idle. Pools with
