@@ -205,8 +205,7 @@ static uint64_t retry_refused(vmm_layer_t *self) {
     for (uint32_t number = chain, next; number; number = next) {
         vmm_piece_t *piece = strata_vmm_piece(self, number);
         next = piece->next;
-        /* A piece that was paused has no memory of the device, and may have aliases. */
-        if (!piece->listed && !piece->mapped && !piece->physical && !piece->own_range) {
+        if (!piece->mapped && !piece->physical && !piece->own_range) {
             self->base.stack->figures.quarantined_bytes -= piece->counts ? piece->size : 0;
             given += piece->counts ? piece->size : 0;
             forget(self, number);

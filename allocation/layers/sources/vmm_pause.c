@@ -158,16 +158,17 @@ static uint32_t next_alias(vmm_layer_t *self, uint32_t handle, uint64_t *from) {
     return number;
 }
 
-/* Returns false if the device keeps a mapping, and so the handle's memory. */
+/* Returns false if the device keeps a mapping, and so the handle's memory. An alias that its owner has ended, but
+ * the device has not, is no longer in the order. */
 static bool unmap_aliases(vmm_layer_t *self, uint32_t handle) {
     uint64_t from = 0;
-    bool gone = true;
-    if (atomic_load(&strata_vmm_piece(self, handle)->aliases) == 0) return true;
+    uint32_t gone = 0, aliases = atomic_load(&strata_vmm_piece(self, handle)->aliases);
+    if (aliases == 0) return true;
     for (uint32_t alias = next_alias(self, handle, &from); alias; alias = next_alias(self, handle, &from)) {
         vmm_piece_t *piece = strata_vmm_piece(self, alias);
-        if (piece->mapped) gone = unmap(self, piece) && gone;
+        gone += !piece->mapped || unmap(self, piece);
     }
-    return gone;
+    return gone == aliases;
 }
 
 /* Releases the memory to the device. If the device refuses, the memory still counts. */
