@@ -99,3 +99,23 @@ TEST_STACK(caching_unmapping, a_range_without_a_node_leaves_no_addresses, 0, EXP
     self->ranges.capacity = capacity;
     EXPECT_OK(rig_try(rig, stream, 5 * MIB));
 }
+
+/* A range without room is followed by another one at higher addresses. The lowest free place serves, whatever its range. */
+TEST_STACK(caching_unmapping, a_second_range_follows_a_full_one, 0, EXPANDING) {
+    caching_t *self = (caching_t *)chunks_of(rig);
+    strata_block_t blocks[4];
+    self->range_bytes = 40 * MIB;
+    for (size_t i = 0; i < COUNT(blocks); i++) {
+        blocks[i] = rig_allocate(rig, NULL, 40 * MIB);
+        EXPECT_EQ(rig_calls(rig, STRATA_CALL_reserve), i + 1);
+        if (i > 0) EXPECT_GE((char *)blocks[i].ptr, (char *)blocks[i - 1].ptr + 40 * MIB);
+    }
+    EXPECT_OK(strata_validate(rig->s));
+    RIG_FREE(rig, blocks[3], blocks[1]);
+    strata_block_t again = rig_allocate(rig, NULL, 30 * MIB);
+    EXPECT_EQ(again.ptr, blocks[1].ptr);
+    RIG_FREE(rig, again, blocks[0], blocks[2]);
+    EXPECT_OK(strata_validate(rig->s));
+    EXPECT_EQ(rig_release(rig), 160 * MIB);
+    EXPECT_EQ(rig_calls(rig, STRATA_CALL_unreserve), 4);
+}

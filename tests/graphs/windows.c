@@ -67,6 +67,27 @@ TEST(graph_windows, a_filter_ties_each_capture_to_its_pool) {
     captured_close(&c);
 }
 
+/* The program begins and ends the capture at the device. A block that was free before serves the request within it. The graph is
+ * counted all the same, or its memory would be reused while the graph can still be launched. */
+TEST(graph_windows, a_hit_is_noted_like_a_miss) {
+    captured_t c;
+    captured_open(&c, "strata");
+    begin_on(&c, c.stream, &c.pool);
+    strata_block_t block = rig_allocate(&c.rig, c.stream, SIZE);
+    give(&c, &block);
+    ASSERT_OK(strata_device_capture_begin(c.rig.devices[0], c.stream, STRATA_CAPTURE_RELAXED));
+    block = rig_allocate(&c.rig, c.stream, SIZE);
+    EXPECT_EQ(pool_of(&c, &block), c.pool);
+    captured_work(&c, c.stream, &block);
+    give(&c, &block);
+    ASSERT_OK(strata_device_capture_end(c.rig.devices[0], c.stream, &c.graph));
+    EXPECT_EQ(info_of(&c, c.pool).graphs, 1);
+    leave(&c, c.pool);
+    EXPECT_GE(info_of(&c, c.pool).reserved_bytes, SIZE);
+    captured_destroy(&c);
+    captured_close(&c);
+}
+
 /* The begin was for the first capture. */
 TEST(graph_windows, a_stream_that_joins_the_second_capture_of_a_begin_is_refused) {
     captured_t c;

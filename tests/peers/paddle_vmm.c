@@ -151,6 +151,21 @@ TEST(peers_paddle_vmm, CompactSkipsPending) {
     }
 }
 
+/* Without an event nothing shows that the work on the free handles is done, so none of them moves. */
+TEST(peers_paddle_vmm, nothing_moves_without_an_event) {
+    RIG_BY(rig, open_remapping(&rig, 8 * H));
+    strata_stream_t stream = rig_stream(&rig);
+    strata_block_t blocks[8];
+    for (int i = 0; i < 8; i++) blocks[i] = rig_allocate(&rig, stream, H);
+    rig_work(&rig, stream, 1000 * 1000, blocks[0].ref);
+    for (int i = 0; i < 8; i += 2) EXPECT_OK(strata_free(rig.s, blocks[i].ref));
+    ASSERT_OK(strata_sim_fail(rig.devices[0], STRATA_CALL_event_create, 1, true, STRATA_E_DEVICE));
+    (void)rig_try(&rig, stream, 2 * H);
+    strata_sim_clear_faults(rig.devices[0]);
+    EXPECT_EQ(rig_calls(&rig, STRATA_CALL_map) + 1, rig_calls(&rig, STRATA_CALL_create)); /* one creation was refused */
+    drop_rest(&rig, blocks);
+}
+
 /* 3H are asked, the driver still has 2H, and one handle is movable: it moves after those two. */
 TEST(peers_paddle_vmm, BoundedCompactUsesDriverTopUp) {
     RIG_BY(rig, open_remapping(&rig, 5 * H));

@@ -162,6 +162,16 @@ TEST_EACH(growth_mixed, sizes_that_grow_by_one_step, sizes_t, rows) {
     EXPECT_EQ(strata_growth_vmm_is_growing(cache_of(&rig)), row->grows);
 }
 
+/* The first size that was noted counts as known, like every later one. */
+TEST(growth_mixed, a_repeated_size_is_not_new) {
+    RIG(rig, EXACT, 0);
+    for (int i = 0; i < 3; i++) (void)rig_allocate(&rig, NULL, 96 * MIB);
+    EXPECT_EQ(cache_of(&rig)->asked_next, 1);
+    EXPECT_EQ(cache_of(&rig)->unseen, 0);
+    for (int i = 0; i < 3; i++) (void)rig_allocate(&rig, NULL, 11 * MIB);
+    EXPECT_EQ(cache_of(&rig)->asked_next, 2);
+}
+
 /* Random sizes are often multiples of one unit, so one is often larger than another by the same step. */
 TEST(growth_mixed, random_multiples_do_not_grow) {
     for (uint64_t seed = 1; seed <= 20; seed++) {

@@ -128,6 +128,75 @@ TEST(growth_moves, a_refused_call_loses_nothing) {
         }
 }
 
+/* ---- without a slot ---- */
+
+enum { HOARDED = 1 << 16 };
+
+static struct {
+    strata_device_operations_t table;
+    const strata_device_operations_t *real;
+    strata_slab_t *slab;
+    strata_stack_t *stack;
+    uint64_t creations; /* of handles that are not mapped yet */
+    int left; /* mappings of handles that are mapped elsewhere, until the slots are gone */
+    uint32_t capacity, count, slots[HOARDED];
+} hoard;
+
+static strata_status_t count_creation(strata_device_t *device, uint64_t size, bool shared, strata_physical_t *handle) {
+    hoard.creations++;
+    return hoard.real->create(device, size, shared, handle);
+}
+
+/* Takes all slots of the stack at one mapping, so that none is left when the call returns. */
+static strata_status_t map_and_hoard(strata_device_t *device, strata_address_t address, uint64_t size, strata_physical_t handle) {
+    bool again = hoard.creations == 0;
+    hoard.creations -= !again;
+    if (again && --hoard.left == 0) {
+        strata_stack_lock(hoard.stack);
+        hoard.capacity = hoard.slab->capacity;
+        hoard.slab->capacity = hoard.slab->used;
+        for (uint32_t slot; hoard.count < HOARDED && (slot = strata_slab_acquire(hoard.slab)) != 0;)
+            hoard.slots[hoard.count++] = slot;
+        strata_stack_unlock(hoard.stack);
+    }
+    return hoard.real->map(device, address, size, handle);
+}
+
+static void hoard_at(rig_t *rig, int mapping) {
+    hoard.stack = rig_stack(rig, NULL);
+    hoard.slab = &hoard.stack->slab;
+    hoard.real = rig->devices[0]->operations;
+    hoard.table = *hoard.real;
+    hoard.table.create = count_creation;
+    hoard.table.map = map_and_hoard;
+    hoard.left = mapping;
+    hoard.creations = hoard.capacity = hoard.count = 0;
+    rig->devices[0]->operations = &hoard.table;
+}
+
+static void hoard_end(rig_t *rig) {
+    rig->devices[0]->operations = hoard.real;
+    if (hoard.capacity) hoard.slab->capacity = hoard.capacity;
+    while (hoard.count > 0) strata_slab_release(hoard.slab, hoard.slots[--hoard.count]);
+}
+
+/* A handle that has moved finds no slot for its block. The device gets it back, since no block would ever be served from it. */
+TEST(growth_moves, a_handle_without_a_slot_goes_back) {
+    for (int mapping = 1; mapping <= 8 && !strata_test_has_failed(); mapping++) {
+        RIG(rig, GROWING, 0);
+        strata_block_t blocks[2];
+        grow_until_moves(&rig, blocks, 2);
+        hoard_at(&rig, mapping);
+        for (int i = 0; i < 20 && hoard.left > 0; i++) (void)replace(&rig, blocks, 2, (size_t)(i % 3 + 1) * 2 * MIB);
+        EXPECT_EQ(hoard.left, 0);
+        hoard_end(&rig);
+        EXPECT_OK(strata_validate(rig.s));
+        RIG_FREE(&rig, blocks[0], blocks[1]);
+        rig_expect_empty(&rig);
+        if (strata_test_has_failed()) FAIL_TEST("mapping %d", mapping);
+    }
+}
+
 /* Two idle handles of 32 MiB serve one block, beside live memory up to the peak. Returns the handles moved for that. */
 static uint64_t join_two(rig_t *rig) {
     uint64_t before = moves_of(rig), rest = rig_figures(rig).peak_reserved_bytes - 64 * MIB;
