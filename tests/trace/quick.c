@@ -75,6 +75,10 @@ static const char *const rows[] = {
     "alloc,7,1,3,4,,,,,,,,",
     "alloc,7,1,3,1000000000000001,,,,,,,,",
     "alloc,7,1,1152921504606846976,11,,,,,,,,",
+    "alloc,7,1,3,11,15,gpu,8,4096,4294967295,a tag,,",
+    "alloc,7,1,3,11,16,gpu,8,4096,2,a tag,,",
+    "alloc,7,1,3,11,15,gpu,8,4097,2,a tag,,",
+    "alloc,7,1,3,11,15,gpu,8,4096,4294967296,a tag,,",
     "alloc,7,1,3,11,16,,,,,,,",
     "alloc,7,1,3,11,,,,,4294967296,,,",
     "alloc,7,1,3,11,,,,3,,,,",
@@ -112,6 +116,25 @@ TEST(trace_quick, is_read_as_the_long_way_reads_it) {
         EXPECT_EQ(memcmp(quick.columns, slow.columns, sizeof slow.columns), 0);
         if (!same_record(&quick.record, &slow.record)) FAIL_TEST("row %s", rows[i]);
     }
+}
+
+typedef struct invalid {
+    const char *name, *row, *said;
+} invalid_t;
+
+static const invalid_t invalid[] = {
+    {"device", "alloc,7,512,3,11,99,gpu,8,4096,2,a tag,,", ":3:18: device is \"99\"; write a whole number from 0 to 15"},
+    {"align", "alloc,7,512,3,11,1,gpu,8,3,2,a tag,,", ":3:26: align is 3; write a power of two"},
+    {"thread", "alloc,7,512,3,11,1,gpu,8,8,4294967296,a tag,,",
+     ":3:28: thread is \"4294967296\"; write a whole number from 0 to 4294967295"},
+};
+
+/* The row gives all three options, and one of them is invalid. */
+TEST_EACH(trace_quick, an_invalid_option_beside_valid_ones_is_refused, invalid_t, invalid) {
+    static read_t quick;
+    read_first(row->row, "n", &quick);
+    EXPECT_EQ(quick.status, STRATA_E_FORMAT);
+    EXPECT_CONTAINS(quick.error, row->said);
 }
 
 /* A tag as long as one may be, and one byte more, in a row of which nothing else is long. */
