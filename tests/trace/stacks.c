@@ -1,8 +1,10 @@
 /* Call stacks: column `stack` has a number, and where it first stands the frames behind a colon. */
 #include <stdio.h>
+#include <string.h>
 
 #include "tests/harness/files.h"
 #include "tests/harness/owned.h"
+#include "trace/pickle/pickle_snapshot.h"
 
 #define HEADER "op,id,size,stream,time_us,stack\n"
 
@@ -79,4 +81,39 @@ TEST(trace_stacks, the_writer_refuses_what_the_reader_would) {
     row.stack = "no column";
     EXPECT_STATUS(STRATA_E_INVALID, strata_trace_write(writer, &row));
     strata_trace_writer_abandon(writer);
+}
+
+/* ---- frames in a snapshot ---- */
+
+typedef struct frame {
+    const char *name, *text;
+    bool is_frame;
+} frame_t;
+
+static const frame_t frames[] = {
+    {"a_file_and_a_line", "train.py:31 forward", true},
+    {"a_module_and_an_offset", "libmine.so+0x12f0 forward", true},
+    {"a_colon_without_a_line", "train.py: forward", false},
+    {"a_line_that_is_no_number", "train.py:3x forward", false},
+    {"a_function", "forward", false},
+};
+
+/* A text without a line or an offset is the name of a function, so no part of it becomes the name of a file. */
+TEST_EACH(trace_stacks, a_frame_has_a_file_only_with_a_line_or_an_offset, frame_t, frames) {
+    strata_output_t *output;
+    strata_pickler_t pickler;
+    char bytes[1000], path[256];
+    EXPECT_EQ(strata_pickle_is_frame(row->text), row->is_frame);
+    snprintf(path, sizeof path, "%s", temporary("frames.pickle"));
+    ASSERT_OK(strata_output_open(path, &output));
+    strata_pickler_begin(&pickler, output);
+    strata_pickle_frames(&pickler, row->text, "");
+    strata_pickler_end(&pickler);
+    ASSERT_OK(strata_output_finish(output));
+    FILE *file = fopen(path, "rb");
+    ASSERT_NE(file, NULL);
+    size_t count = fread(bytes, 1, sizeof bytes, file);
+    fclose(file);
+    EXPECT_EQ(memmem(bytes, count, row->text, strlen(row->text)) == NULL, row->is_frame);
+    EXPECT_NE(memmem(bytes, count, "forward", strlen("forward")), NULL);
 }
