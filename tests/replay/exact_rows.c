@@ -1,6 +1,10 @@
 /* Tests the figures after each row of small programs to the byte. */
 #include "lab/replay/run/run.h"
 
+#include <stdio.h>
+
+#include "lab/replay/export/entries.h"
+#include "platform/place.h"
 #include "tests/harness/owned.h"
 #include "tests/harness/test.h"
 #include "tests/replay/support/helpers.h"
@@ -120,6 +124,31 @@ TEST(exact_rows, rows_without_bytes) {
     EXPECT_EQ(r.figures.live_at_end, 1);
 }
 
+typedef struct unborrow {
+    const char *name, *rows;
+    uint64_t operations;
+} unborrow_t;
+
+static const unborrow_t unborrows[] = {
+    {"the_owner_of_device_memory_ends_its_borrow", "alloc,1,256,1,0,gpu\nborrow,1,,1,1,\nunborrow,1,,1,2,\nfree,1,,1,3,\n", 4},
+    {"another_stream_ends_its_borrow_of_pinned_memory", "alloc,1,256,1,0,pinned\nborrow,1,,2,1,\nunborrow,1,,2,2,\nfree,1,,1,3,\n",
+     4},
+    /* This stream uses the block until the free, so the row is no call. */
+    {"the_stream_of_the_alloc_uses_pinned_memory_until_the_free", "alloc,1,256,1,0,pinned\nunborrow,1,,1,2,pinned\nfree,1,,1,3,\n",
+     2},
+};
+
+TEST_EACH(exact_rows, an_unborrow_is_a_call_unless_its_stream_uses_the_block_until_the_free, unborrow_t, unborrows) {
+    char text[300];
+    seen_t seen;
+    snprintf(text, sizeof text, "op,id,size,stream,time_us,place\n%s", row->rows);
+    strata_run_result_t r = run_followed(text, "strata", 0, &seen);
+    EXPECT_STREQ(r.first_failure, "");
+    EXPECT_EQ(r.figures.failed_operations, 0);
+    EXPECT_EQ(r.figures.operations, row->operations);
+    EXPECT_EQ(r.figures.live_at_end, 0);
+}
+
 /* The figures name the first of several failures. The follower gets each out-of-memory failure with its row. */
 TEST(exact_rows, failures_are_reported_with_their_row) {
     seen_t seen;
@@ -133,4 +162,29 @@ TEST(exact_rows, failures_are_reported_with_their_row) {
     EXPECT_EQ(seen.refused_row, 3);
     EXPECT_EQ(seen.refused_line, 4);
     EXPECT_CONTAINS(r.first_failure, "trace.csv:3: alloc failed");
+}
+
+/* ---- numbers of streams ---- */
+
+static void see_streams(void *context, const strata_run_moment_t *moment) {
+    uint32_t *seen = context;
+    for (; *seen < moment->trace->stream_count; ++*seen) {
+        const strata_timeline_stream_t *stream = &moment->timeline->streams[*seen];
+        strata_place_t place = strata_gpu(stream->device), elsewhere = strata_gpu(1 - stream->device);
+        EXPECT_EQ(strata_entries_stream(moment, place, stream->handle), moment->trace->streams[*seen].number);
+        EXPECT_EQ(strata_entries_stream(moment, elsewhere, stream->handle), (uintptr_t)stream->handle);
+    }
+}
+
+/* A handle without a stream of the trace on that device stands for itself. */
+TEST(exact_rows, a_stream_is_named_by_its_handle_and_its_device) {
+    uint32_t seen = 0;
+    strata_run_result_t result;
+    strata_trace_t *trace CLOSED_BY(trace_cleanup) = trace_of(
+        "op,id,size,stream,time_us,device\nalloc,1,256,31,0,0\nalloc,2,256,32,1,0\nalloc,3,256,41,2,1\n");
+    strata_strategy_t *strategy CLOSED_BY(strategy_cleanup) = strategy_of("strata", NULL);
+    strata_run_options_t options = {
+        .target = {.profile = strata_sim_profile("h100")}, .inspect = see_streams, .inspect_context = &seen};
+    ASSERT_OK(strata_run(trace, strategy, &options, &result));
+    EXPECT_EQ(seen, 3);
 }

@@ -343,6 +343,21 @@ TEST(run, the_least_capacity_of_a_strategy_that_may_use_a_share_of_the_device) {
     }
 }
 
+/* A strategy that may use half of the device serves 60 GiB on no device of 80 GiB, which the profile has. */
+TEST(run, the_least_capacity_may_be_above_that_of_the_profile) {
+    strata_trace_t *trace CLOSED_BY(trace_cleanup) = trace_of(COLUMNS "alloc,1,64424509440,0,0\nfree,1,0,0,1\n");
+    strata_strategy_t *strategy CLOSED_BY(strategy_cleanup) = strategy_of(
+        "stack: [stream_safe, auto_growth, limit: {fraction: 0.5}, system]\n", NULL);
+    strata_candidate_t candidate = {.label = "x", .strategy = strategy, .target = {.profile = strata_sim_profile("h100")}};
+    candidate.target.capacity = STRATA_SIM_UNLIMITED;
+    strata_comparison_t comparison = {.candidates = &candidate, .candidate_count = 1, .repeat = 1, .smallest = true};
+    strata_run_result_t result;
+    ASSERT_OK(strata_compare(&comparison, trace, &result));
+    EXPECT_EQ(result.figures.failed_operations, 0);
+    EXPECT_EQ(result.figures.peak_device_used_bytes, 60 * GIB);
+    EXPECT_EQ(result.figures.smallest_device_bytes, 120 * GIB - 500 * MIB);
+}
+
 /* Each host allocation of a run failed in turn: it ends, with a status or with failed operations, and leaves nothing. */
 TEST(run, survives_every_failed_allocation) {
     strata_trace_t *trace CLOSED_BY(trace_cleanup) = trace_of(

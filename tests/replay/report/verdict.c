@@ -296,6 +296,31 @@ TEST_EACH(ranking, reports_traces_without_device_memory, quiet_t, quiets) {
     EXPECT_EQ(results[1].figures.host_requested_bytes == STRATA_FIGURE_NULL, (trace->places & 1u << STRATA_PLACE_HOST) == 0);
 }
 
+static const ranking_t quiet_rankings[] = {
+    {"only",
+     {{"a", .end_ms = 1, .used = MIB, .failed = 1}, {"b", .end_ms = 100, .used = GIB}},
+     .text = "(at most 1000 B). Only b serves every request: peak 1.00 GiB. "},
+    {"with",
+     {{"a", .end_ms = 100, .used = GIB}, {"b", .end_ms = 200, .used = GIB}},
+     .text = "(at most 1000 B). With a the program ends first, after 100.0 ms, "},
+    {"no",
+     {{"a", .end_ms = 1, .failed = 1}, {"b", .end_ms = 1, .failed = 2}},
+     .text = "(at most 1000 B). No strategy serves every request. The nearest is a, "},
+};
+
+TEST_EACH(ranking, a_finding_after_a_sentence_begins_with_a_capital, ranking_t, quiet_rankings) {
+    static const strata_trace_t pinned_trace = {.count = 9, .lifetimes = 4, .places = 1u << STRATA_PLACE_PINNED};
+    strata_run_result_t results[2];
+    strata_verdict_t verdict;
+    for (size_t i = 0; i < 2; i++) {
+        results[i] = result_of(&row->given[i]);
+        results[i].figures.pinned_requested_bytes = 1000;
+        results[i].figures.pinned_reserved_bytes = row->given[i].used;
+    }
+    strata_verdict_make(&(strata_verdict_subject_t){.trace = &pinned_trace, .results = results, .count = 2}, &verdict);
+    EXPECT_CONTAINS(verdict.text, row->text);
+}
+
 /* On a real device the used memory is unknown, so reserved bytes decide. */
 TEST(ranking, reserved_bytes_replace_unknown_used_bytes) {
     strata_run_result_t results[2];
