@@ -286,6 +286,36 @@ TEST(profile, a_strategy_names_a_file_beside_it) {
     unlink(profile_path);
 }
 
+static strata_status_t choose(const char *path, const char *count, strata_device_choice_t *choice) {
+    char text[600];
+    const char *shown = NULL;
+    strata_arena_t *memory = strata_arena_new();
+    snprintf(text, sizeof text, "sim:%s%s", path, count);
+    strata_status_t status = strata_devices_choose(memory, text, NULL, STRATA_FILE_NAMED_BY_USER, choice, &shown);
+    if (status == STRATA_OK) EXPECT_STREQ(shown, text);
+    strata_arena_delete(memory);
+    return status;
+}
+
+/* A file may stand for as many devices as a strategy may have. */
+TEST(profile, a_file_stands_for_up_to_sixteen_devices) {
+    static const char *const refused[] = {"x17", "x0", "x", "x02"};
+    char path[512], count[16] = "";
+    strata_device_choice_t choice = {.count = 0};
+    snprintf(path, sizeof path, "%s", own_file("many", "extends: h100\n"));
+    for (uint32_t i = 1; i <= STRATA_MODEL_DEVICES; i++) {
+        if (i > 1) snprintf(count, sizeof count, "x%u", i);
+        EXPECT_OK(choose(path, count, &choice));
+        EXPECT_EQ(choice.count, i);
+    }
+    for (size_t i = 0; i < sizeof refused / sizeof *refused; i++) {
+        char said[100];
+        snprintf(said, sizeof said, "\"%s\" is not a number of devices; write x2 to x16 after the file, or nothing", refused[i]);
+        EXPECT_SAYS(STRATA_E_INVALID, choose(path, refused[i], &choice), said);
+    }
+    unlink(path);
+}
+
 TEST(profile, a_strategy_tells_where_its_profile_is_wrong) {
     char strategy_path[512], profile_path[512], wanted[700];
     snprintf(profile_path, sizeof profile_path, "%s", own_file("wrong", "extends: h100\nmaloc: 1us\n"));

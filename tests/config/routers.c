@@ -2,6 +2,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "config/reader/reader.h"
 #include "tests/config/refused.h"
 #include "tests/harness/owned.h"
 
@@ -179,6 +180,61 @@ TEST(routers, are_bounded) {
     strata_strategy_t *strategy = NULL;
     EXPECT_SAYS(STRATA_E_STRATEGY, strata_config_load(&(strata_config_request_t){.text = yaml}, &strategy),
                 "nested more than 64 deep");
+}
+
+/* ---- the advice for a router without stacks ---- */
+
+/* Returns the YAML after "write - ". The text is good until the next call. */
+static const char *advised(const strata_layer_type_t *type) {
+    static const strata_origin_t origin = {.source = STRATA_FROM_FILE, .file = "fake.yaml", .line = 1, .column = 1};
+    const strata_model_layer_t layer = {.type = type, .name = type->name, .origin = origin};
+    EXPECT_STATUS(STRATA_E_STRATEGY, strata_fail_no_branches(&layer));
+    const char *text = strstr(strata_last_error()->text, "none is given; write - ");
+    return text ? text + strlen("none is given; write - ") : strata_last_error()->text;
+}
+
+/* Rows of options for routers that are not registered. */
+#define ROW_OF(its_name)                                                                                                           \
+    { .name = its_name, .kind = STRATA_OPTION_COUNT, .default_text = "0" }
+static const strata_option_row_t plain_rows[] = {ROW_OF("order"), {0}};
+static const strata_option_row_t one_row[] = {ROW_OF("share_1"), {0}};
+static const strata_option_row_t later_rows[] = {ROW_OF("order"), ROW_OF("turns"), ROW_OF("share_1"), ROW_OF("share_2"), {0}};
+
+typedef struct advice {
+    const char *name;
+    const strata_option_row_t *rows;
+    const char *text;
+} advice_t;
+
+static const advice_t advices[] = {
+    {"no_options", NULL, "fake: {stacks: [[...], [...]]}"},
+    {"no_option_of_a_branch", plain_rows, "fake: {stacks: [[...], [...]]}"},
+    {"one_option_of_a_branch", one_row, "fake: {routes: [{share: 64KiB, stack: [...]}, {stack: [...]}]}"},
+    {"options_before_those_of_branches", later_rows, "fake: {routes: [{share: 64KiB, stack: [...]}, {stack: [...]}]}"},
+};
+
+TEST_EACH(routers, without_stacks_are_told_the_form_that_their_options_want, advice_t, advices) {
+    const strata_layer_type_t type = {.name = "fake", .role = STRATA_ROUTER, .options = row->rows};
+    EXPECT_STREQ(advised(&type), row->text);
+    EXPECT_STREQ(strata_branches_key(&type), strstr(row->text, "routes") ? "routes" : "stacks");
+}
+
+TEST(routers, the_advised_form_loads_once_its_stacks_are_written) {
+    const strata_layer_type_t *type;
+    uint32_t routers = 0;
+    for (size_t i = 0; (type = strata_layer_at(i)); i++) {
+        char text[512] = "stack: [";
+        if (type->role != STRATA_ROUTER) continue;
+        routers++;
+        const char *at = advised(type);
+        for (const char *dots; (dots = strstr(at, "...")); at = dots + strlen("..."))
+            sprintf(text + strlen(text), "%.*ssystem", (int)(dots - at), at);
+        sprintf(text + strlen(text), "%s]\n", at);
+        strata_strategy_t *strategy CLOSED_BY(strategy_cleanup) = load_text(text);
+        ASSERT_NE(strategy, NULL);
+        EXPECT_EQ(strategy->stacks[STRATA_PLACE_GPU].layers[0].branch_count, 2);
+    }
+    EXPECT_EQ(routers, 2);
 }
 
 /* ---- devices ---- */
