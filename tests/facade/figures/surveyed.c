@@ -70,6 +70,27 @@ TEST(facade_surveyed, a_tag_is_told_with_its_first_step_and_its_last) {
         }
 }
 
+/* The chunk of 28 MiB has 21 free MiB that are too large to be split for the request, 2 that another stream uses, and 5 free ones
+ * behind them. */
+TEST_RIG(facade_surveyed, a_run_begins_after_a_free_block_that_does_not_serve, 0,
+         "stack: [caching: {large_segment: 28MiB, max_split_size: 20MiB}, system]") {
+    static strata_survey_t survey;
+    static const size_t sizes[] = {9 * MIB, 9 * MIB, 3 * MIB, 2 * MIB};
+    strata_block_t blocks[4];
+    strata_stream_t user = rig_stream(rig);
+    for (size_t i = 0; i < 4; i++) {
+        blocks[i] = rig_allocate(rig, NULL, sizes[i]);
+        if (i > 0) ASSERT_EQ((uintptr_t)blocks[i].ptr, (uintptr_t)blocks[i - 1].ptr + sizes[i - 1]);
+    }
+    rig_borrow(rig, blocks[3].ref, user, 100 * MILLISECOND);
+    RIG_FREE(rig, blocks[0], blocks[1], blocks[2], blocks[3]);
+    strata_survey_for_t whom = {.stack = rig_stack(rig, NULL), .size = 6 * MIB};
+    strata_survey_make(rig_domain(rig), &whom, &survey);
+    EXPECT_EQ(survey.idle_by[STRATA_IDLE_UNSPLIT].bytes, 21 * MIB);
+    EXPECT_EQ(survey.deferred_here, 2 * MIB);
+    EXPECT_EQ(survey.later_run, 7 * MIB);
+}
+
 /* So the report is the same whatever table the owners were found in. */
 TEST_RIG(facade_surveyed, owners_of_equal_bytes_are_told_as_they_were_named, 0, "stack: [auto_growth, system]") {
     enum { TAGS = 12, OPERATORS = 2 };
