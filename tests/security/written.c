@@ -159,6 +159,24 @@ TEST(written, rights_are_those_of_the_file_that_is_replaced) {
     (void)unlink(path);
 }
 
+/* Only the superuser can give a file to another owner. */
+TEST(written, the_owner_and_the_rights_of_the_group_are_those_of_the_file_that_is_replaced) {
+    enum { OWNER = 4321, GROUP = 5432 };
+    char path[256];
+    struct stat found;
+    if (geteuid() != 0) TEST_SKIP("only the superuser can make files of another owner");
+    snprintf(path, sizeof path, "%s", write_text("owner.txt", BEFORE));
+    ASSERT_EQ(chown(path, OWNER, GROUP), 0);
+    ASSERT_EQ(chmod(path, 0664), 0);
+    ASSERT_OK(write_much(path, 96));
+    ASSERT_EQ(stat(path, &found), 0);
+    EXPECT_EQ(found.st_uid, OWNER);
+    EXPECT_EQ(found.st_gid, GROUP);
+    EXPECT_EQ(found.st_size, 96);
+    EXPECT_EQ(mode_of(path), 0664);
+    (void)unlink(path);
+}
+
 TEST(written, a_symbolic_link_is_neither_followed_nor_lost) {
     char path[256], link[256], seen[300];
     snprintf(path, sizeof path, "%s", write_text("led_to.txt", BEFORE));
