@@ -62,8 +62,10 @@ strata_status_t strata_read_devices(strata_strategy_t *strategy, const char *dev
     const char *shown;
     strata_status_t status = strata_devices_choose(
         strategy->memory, devices, base, by_file ? STRATA_FILE_NAMED_BY_FILE : STRATA_FILE_NAMED_BY_USER, &choice, &shown);
-    if (status == STRATA_E_INVALID) return explain_devices(devices, origin);
-    if (status == STRATA_E_IO) return strata_fail_origin(origin, "%s", strata_last_error()->text);
+    bool invalid = status == STRATA_E_INVALID,
+         is_file = strata_device_names_file(devices, &(const char *){NULL}, &(size_t){0}, &(int){0});
+    if (invalid && !is_file) return explain_devices(devices, origin);
+    if (invalid || status == STRATA_E_IO) return strata_fail_origin(origin, "%s", strata_last_error()->text);
     if (status != STRATA_OK) return status;
     strategy->devices = shown;
     strategy->device_choice = choice;

@@ -208,6 +208,7 @@ static const struct {
     {"stack: [nothing here, system]\n", 1, 9, "there is no layer \"nothing here\"", "write one of retry,"},
     /* Every hint offers several simulated devices. */
     {"devices: cpu\nstack: [system]\n", 1, 10, "\"cpu\" is not a device", "sim:h100x2"},
+    {"devices: sim:card.yamlx17\nstack: [system]\n", 1, 10, "\"x17\" is not a number of devices", "write x2 to x16 after the file"},
     {"devices: sim:c300\nstack: [system]\n", 1, 10, "there is no profile \"c300\"", "as in sim:h100x2"},
     {"devices: gpux2\nstack: [system]\n", 1, 10, "is not a device", "sim:h100x2"},
     /* Columns count from after a byte order mark. */
