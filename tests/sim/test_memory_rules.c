@@ -201,3 +201,107 @@ TEST(sim_memory_rules, each_wait_of_the_host_makes_frees_anybodys) {
         EXPECT_EQ(figures_of(f.device).used_bytes, 0);
     }
 }
+
+/* ---- calls of no bytes ---- */
+
+typedef struct sized {
+    strata_device_t *device;
+    strata_handle_t captured; /* a stream that is being captured */
+    strata_address_t range; /* 4 MiB; its first 2 MiB are mapped */
+    strata_physical_t physical;
+} sized_t;
+
+/* A call that takes a size, here with 0. */
+typedef struct sized_call {
+    const char *name;
+    strata_status_t (*call)(const sized_t *on, strata_address_t *out);
+    strata_status_t refusal;
+} sized_call_t;
+
+static strata_status_t zero_device(const sized_t *on, strata_address_t *out) {
+    return strata_device_malloc(on->device, STRATA_MEMORY_DEVICE, 0, out);
+}
+static strata_status_t zero_managed(const sized_t *on, strata_address_t *out) {
+    return strata_device_malloc(on->device, STRATA_MEMORY_MANAGED, 0, out);
+}
+static strata_status_t zero_pinned(const sized_t *on, strata_address_t *out) {
+    return strata_device_host_alloc(on->device, STRATA_MEMORY_PINNED, 0, 64, 0, out);
+}
+static strata_status_t zero_host(const sized_t *on, strata_address_t *out) {
+    return strata_device_host_alloc(on->device, STRATA_MEMORY_HOST, 0, 64, 0, out);
+}
+static strata_status_t zero_async(const sized_t *on, strata_address_t *out) {
+    return strata_device_malloc_async(on->device, NULL, 0, NULL, out);
+}
+static strata_status_t zero_captured(const sized_t *on, strata_address_t *out) {
+    return strata_device_malloc_async(on->device, NULL, 0, on->captured, out);
+}
+static strata_status_t zero_reserve(const sized_t *on, strata_address_t *out) {
+    return strata_device_reserve(on->device, 0, 0, out);
+}
+static strata_status_t zero_unreserve(const sized_t *on, strata_address_t *out) {
+    (void)out;
+    return strata_device_unreserve(on->device, on->range, 0);
+}
+static strata_status_t zero_create(const sized_t *on, strata_address_t *out) {
+    return strata_device_create(on->device, 0, false, out);
+}
+static strata_status_t zero_map(const sized_t *on, strata_address_t *out) {
+    (void)out;
+    return strata_device_map(on->device, on->range + 2 * MIB, 0, on->physical);
+}
+static strata_status_t zero_unmap(const sized_t *on, strata_address_t *out) {
+    (void)out;
+    return strata_device_unmap(on->device, on->range, 0);
+}
+static strata_status_t zero_access(const sized_t *on, strata_address_t *out) {
+    (void)out;
+    return strata_device_set_access(on->device, on->range, 0, NULL, 0);
+}
+
+static const sized_call_t sized_calls[] = {
+    {"malloc_device", zero_device, STRATA_E_INVALID},
+    {"malloc_managed", zero_managed, STRATA_E_INVALID},
+    {"host_alloc_pinned", zero_pinned, STRATA_E_INVALID},
+    {"host_alloc_host", zero_host, STRATA_E_INVALID},
+    {"malloc_async", zero_async, STRATA_E_INVALID},
+    {"malloc_async_captured", zero_captured, STRATA_E_INVALID},
+    {"reserve", zero_reserve, STRATA_E_DEVICE},
+    {"unreserve", zero_unreserve, STRATA_E_DEVICE},
+    {"create", zero_create, STRATA_E_DEVICE},
+    {"map", zero_map, STRATA_E_DEVICE},
+    {"unmap", zero_unmap, STRATA_E_DEVICE},
+    {"set_access", zero_access, STRATA_E_DEVICE},
+};
+
+/* A refused call stores nothing and changes no figure of the device or of its pool. */
+TEST_EACH(sim_memory_rules, a_call_of_no_bytes_is_refused, sized_call_t, sized_calls) {
+    fixture_t f CLOSED_BY(fixture_close) = fixture_open((strata_sim_options_t){0});
+    sized_t on = {.device = f.device, .captured = stream_new(f.device, STRATA_STREAM_NON_BLOCKING)};
+    strata_handle_t graph = NULL;
+    strata_address_t none = 77;
+    uint64_t left[2], total[2], pool = 77;
+    ASSERT_OK(strata_device_reserve(f.device, 4 * MIB, 0, &on.range));
+    ASSERT_OK(strata_device_create(f.device, 2 * MIB, false, &on.physical));
+    ASSERT_OK(strata_device_map(f.device, on.range, 2 * MIB, on.physical));
+    ASSERT_OK(strata_device_capture_begin(f.device, on.captured, STRATA_CAPTURE_RELAXED));
+    ASSERT_OK(strata_device_mem_info(f.device, &left[0], &total[0]));
+    strata_sim_figures_t before = figures_of(f.device);
+    EXPECT_STATUS(row->refusal, row->call(&on, &none));
+    EXPECT_EQ(strata_last_error()->device_code, 1);
+    EXPECT_CONTAINS(strata_last_error()->text, "CUDA_ERROR_INVALID_VALUE");
+    EXPECT_EQ(none, 77);
+    strata_sim_figures_t after = figures_of(f.device);
+    EXPECT_EQ(after.device_call_ns, before.device_call_ns);
+    EXPECT_EQ(after.used_bytes, before.used_bytes);
+    EXPECT_EQ(after.peak_used_bytes, before.peak_used_bytes);
+    ASSERT_OK(strata_device_mem_info(f.device, &left[1], &total[1]));
+    EXPECT_EQ(left[1], left[0]);
+    ASSERT_OK(strata_device_pool_get(f.device, NULL, STRATA_POOL_RESERVED_HIGH, &pool));
+    EXPECT_EQ(pool, 0);
+    ASSERT_OK(strata_device_capture_end(f.device, on.captured, &graph));
+    ASSERT_OK(strata_device_graph_destroy(f.device, graph));
+    ASSERT_OK(strata_device_unmap(f.device, on.range, 2 * MIB));
+    ASSERT_OK(strata_device_release(f.device, on.physical));
+    ASSERT_OK(strata_device_unreserve(f.device, on.range, 4 * MIB));
+}
