@@ -127,6 +127,30 @@ TEST(sim_memory, addresses_restart_past_live_ranges) {
     EXPECT_OK(strata_device_unreserve(f.device, range, 8 * MIB));
 }
 
+/* One piece of 512 bytes is left of a granule that was full of them. */
+typedef struct left_piece {
+    const char *name;
+    uint32_t index;
+} left_piece_t;
+
+static const left_piece_t left_pieces[] = {{"first", 0}, {"second", 1}, {"half", 2048}, {"last", 4095}};
+
+/* The whole window of the granule counts as taken, wherever in it the piece lies. Nothing goes beside it without a gap, and no room behind
+ * its gap is skipped. */
+TEST_EACH(sim_memory, restarted_addresses_keep_off_the_window_of_a_piece, left_piece_t, left_pieces) {
+    fixture_t f CLOSED_BY(fixture_close) = fixture_open((strata_sim_options_t){.capacity = STRATA_SIM_UNLIMITED});
+    strata_address_t pieces[4096], gone = get(f.device, 2 * MIB);
+    for (uint32_t i = 0; i < 4096; i++) pieces[i] = get(f.device, 512);
+    strata_address_t window = pieces[0];
+    EXPECT_EQ(figures_of(f.device).used_bytes, 4 * MIB);
+    EXPECT_EQ(window, gone + 4 * MIB);
+    for (uint32_t i = 0; i < 4096; i++)
+        if (i != row->index) put(f.device, pieces[i]);
+    put(f.device, gone);
+    use_up_addresses(f.device);
+    EXPECT_EQ(get(f.device, 4 * MIB), window + 6 * MIB); /* the window is 4 MiB, and its gap 2 MiB */
+}
+
 /* Reserves and frees large ranges many times, with a live block in each half of the addresses. */
 TEST(sim_memory, large_ranges_can_be_reserved_repeatedly) {
     fixture_t f CLOSED_BY(fixture_close) = fixture_open((strata_sim_options_t){0});
