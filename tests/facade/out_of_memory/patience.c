@@ -198,6 +198,55 @@ TEST_RIG(facade_patience, waits_that_lasted_too_long_deepen, 0,
     EXPECT_EQ(blocks_of_rounds(rig, 9, 10 * ms), 3);
 }
 
+/* The first wait of a stack has no wait before it to be compared with. One at a depth of 1 has no other block's work to wait through, and one
+ * that ends before another thread's has no time between the two. */
+typedef struct unmeasured {
+    const char *name;
+    int depth;
+    uint64_t last_wait_at;
+} unmeasured_t;
+
+static const unmeasured_t unmeasured[] = {{"the_first", 2, 0}, {"at_depth_one", 1, 1}, {"before_another", 2, UINT64_MAX}};
+
+enum { HELD = 4 };
+
+/* Of four blocks this many are on the way, at once or one after another, and a request waits for the first. */
+static void wait_for_one_of(rig_t *rig, strata_stream_t owner, size_t pending, bool at_once) {
+    strata_stream_t borrower = rig_stream(rig);
+    strata_block_t blocks[HELD];
+    for (size_t i = 0; i < HELD; i++) blocks[i] = rig_allocate(rig, owner, 5 * MIB);
+    for (size_t i = 0; i < pending; i++) {
+        rig_borrow(rig, blocks[i].ref, borrower, 2 * ms);
+        if (!at_once) rig_free(rig, &blocks[i], 1);
+    }
+    if (at_once) rig_free(rig, blocks, pending);
+    uint64_t began = strata_sim_now(rig->world);
+    strata_block_t block = rig_allocate(rig, owner, 5 * MIB);
+    EXPECT_GE(strata_sim_now(rig->world), began + ms);
+    EXPECT_EQ(block.ptr, blocks[0].ptr);
+    EXPECT_OK(strata_free(rig->s, block.ref));
+    rig_free(rig, blocks + pending, HELD - pending);
+    rig_advance(rig, 20 * ms);
+}
+
+TEST_EACH(facade_patience, a_wait_that_nothing_measures_is_not_late, unmeasured_t, unmeasured) {
+    char preset[160];
+    snprintf(preset, sizeof preset,
+             "stack: [retry: {patience: true, depth: %d}, stream_safe, auto_growth: {chunk_size: 1MiB}, system]\n", row->depth);
+    RIG(rig, preset, 0);
+    strata_stream_t owner = rig_stream(&rig);
+    EXPECT_OK(strata_free(rig.s, rig_allocate(&rig, owner, 5 * MIB).ref));
+    strata_stack_t *stack = rig_stack(&rig, owner);
+    stack->wait_history.last_wait_at = row->last_wait_at;
+    wait_for_one_of(&rig, owner, HELD, false);
+    EXPECT_EQ(stack->wait_history.last_late_at, 0);
+    /* Two late waits are needed for more depth. */
+    wait_for_one_of(&rig, owner, 2, true);
+    EXPECT_EQ(stack->wait_history.extra_depth, 0);
+    wait_for_one_of(&rig, owner, 2, true);
+    EXPECT_EQ(stack->wait_history.extra_depth, 1);
+}
+
 TEST_RIG(facade_patience, one_late_wait_in_a_second_teaches_nothing, 0,
          "stack: [retry: {patience: true}, stream_safe, auto_growth: {chunk_size: 1MiB}, system]") {
     EXPECT_EQ(blocks_of_rounds(rig, 9, 1000 * ms), 2);
