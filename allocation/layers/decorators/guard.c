@@ -203,6 +203,13 @@ static uint64_t free_below(guard_layer_t *self, uint32_t node, strata_call_t *ca
     return bytes;
 }
 
+/* Returns whether the oldest kept block must stay. Below this layer its borrowers' streams are marked by events. In a
+ * capture that no pool announced such an event never passes, and the block would be lost. */
+static bool must_stay(guard_layer_t *self) {
+    const strata_record_t *record = self->first ? block_at(self, self->first)->record : NULL;
+    return record && strata_record_borrowed_below(record) && strata_domain_may_capture(self->base.domain);
+}
+
 static uint32_t take_oldest(guard_layer_t *self) {
     uint32_t node = self->first;
     self->first = block_at(self, node)->next;
@@ -248,7 +255,7 @@ static void free_record(strata_layer_t *base, strata_record_t *record, strata_ca
         return;
     }
     quarantine_block(self, node);
-    while (self->kept > o->quarantine) (void)free_below(self, take_oldest(self), call);
+    while (self->kept > o->quarantine && !must_stay(self)) (void)free_below(self, take_oldest(self), call);
 }
 
 /* ---- allocate ---- */
@@ -319,13 +326,13 @@ static bool goes_to_source(const strata_record_t *record) {
 
 static void poll(strata_layer_t *base, strata_call_t *call, strata_pending_t *pending) {
     guard_layer_t *self = (guard_layer_t *)base;
-    while (self->first) pending->freed_bytes += free_below(self, take_oldest(self), call);
+    while (self->first && !must_stay(self)) pending->freed_bytes += free_below(self, take_oldest(self), call);
 }
 
 static uint64_t release(strata_layer_t *base, strata_call_t *call) {
     guard_layer_t *self = (guard_layer_t *)base;
     uint64_t released = 0;
-    while (self->first) {
+    while (self->first && !must_stay(self)) {
         bool counts = goes_to_source(block_at(self, self->first)->record);
         uint64_t bytes = free_below(self, take_oldest(self), call);
         released += counts ? bytes : 0;
@@ -336,7 +343,7 @@ static uint64_t release(strata_layer_t *base, strata_call_t *call) {
 static void notify(strata_layer_t *base, strata_notice_t *notice, strata_call_t *call) {
     guard_layer_t *self = (guard_layer_t *)base;
     if (notice->stream != base->stack->stream) return;
-    (void)release(base, call);
+    while (self->first) (void)free_below(self, take_oldest(self), call);
     self->owner_destroyed = true;
     while (self->using_owner > 0) strata_call_wait(call, base->stack, &self->owner_released, UINT64_MAX);
 }
