@@ -16,6 +16,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "allocation/domain/captures.h"
 #include "allocation/domain/layer.h"
 #include "allocation/layers/decorators/guard_account.h"
 #include "allocation/layers/decorators/guard_bytes.h"
@@ -203,11 +204,13 @@ static uint64_t free_below(guard_layer_t *self, uint32_t node, strata_call_t *ca
     return bytes;
 }
 
-/* Returns whether the oldest kept block must stay. Below this layer its borrowers' streams are marked by events. In a
- * capture that no pool announced such an event never passes, and the block would be lost. */
+/* Returns whether the oldest kept block must stay. A layer below marks the streams of its borrowers by events. In a capture
+ * that no pool announced such an event never passes, and the block would be lost. With an open pool that layer asks the
+ * driver, and waits for the end of the capture. */
 static bool must_stay(guard_layer_t *self) {
     const strata_record_t *record = self->first ? block_at(self, self->first)->record : NULL;
-    return record && strata_record_borrowed_below(record) && strata_domain_may_capture(self->base.domain);
+    return record && strata_record_borrowed_below(record) && strata_domain_may_capture(self->base.domain) &&
+           !strata_captures_any_open();
 }
 
 static uint32_t take_oldest(guard_layer_t *self) {
