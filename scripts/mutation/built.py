@@ -13,6 +13,7 @@ ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)
 WORK = os.path.join(ROOT, "build", "mutants")
 TREE = os.path.join(WORK, "tree")
 COMMAND = "strata"
+HANG = 60  # least seconds after which a test hangs; a mutant that hangs costs them twice
 STRICT = "-Werror=implicit-function-declaration"  # otherwise calls of undeclared functions would fail only in the linker
 
 
@@ -144,7 +145,7 @@ class Built:
         if os.path.exists(command):
             environment = dict(environment, STRATA_TEST_COMMAND=command)
         return bounded.run(self.before + [path, "--gtest_filter=" + ":".join(chosen), "--gtest_fail_fast", "--gtest_brief=1"], folder,
-                           max(2 * self.budget, 6 * seconds), environment)
+                           max(HANG, 6 * seconds), environment)
 
 
 def is_equivalent(plain, name, text, folder):
