@@ -328,7 +328,7 @@ TEST(profile, a_strategy_tells_where_its_profile_is_wrong) {
     EXPECT_SAYS(STRATA_E_STRATEGY, strata_config_load(&(strata_config_request_t){.file = strategy_path}, &strategy), wanted);
     EXPECT_CONTAINS(strata_last_error()->text, ".yaml: cannot read the file");
     unlink(strategy_path);
-    expect_refused("stack: [system]\ndevices: sim:p.yamlx17\n", 2, 10, "no profile \"p.yamlx17\"", "x2 to x16");
+    expect_refused("stack: [system]\ndevices: sim:p.yamlx17\n", 2, 10, "\"x17\" is not a number of devices", "x2 to x16");
 }
 
 /* ---- the page ---- */
