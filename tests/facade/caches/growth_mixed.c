@@ -153,6 +153,7 @@ static const sizes_t rows[] = {
     {"several_buffers", {30, 41, 33, 44, 36, 47}, true},
     {"another_block_has_the_size", {98, 26, 50, 74, 98, 122}, true},
     {"another_size_between", {26, 50, 74, 98, 31, 122, 146, 170}, false},
+    {"two_rows_of_four", {26, 50, 74, 98, 300, 340, 380, 420}, false},
     {"steps_that_differ", {26, 50, 75, 99, 125, 149, 176}, false},
 };
 

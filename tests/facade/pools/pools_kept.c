@@ -131,6 +131,29 @@ TEST_RIG(facade_pools, a_trim_shows_the_bytes_that_stay, 0, IN_USE) {
     EXPECT_OK(strata_free(rig->s, small.ref));
 }
 
+/* Every pool of the place has idle memory. A trim takes it from the one pool that is named, whatever their order. */
+TEST_RIG(facade_pools, a_trim_takes_from_one_pool_alone, 0, IN_USE) {
+    const uint64_t pools[] = {STRATA_POOL_ORDINARY, pool_of(rig, "weights"), pool_of(rig, "scratch")};
+    for (size_t i = 0; i < COUNT(pools); i++) EXPECT_OK(strata_free(rig->s, get_from(rig, pools[i], NULL, 10 * MIB).ref));
+    for (size_t i = COUNT(pools); i-- > 0;) {
+        EXPECT_EQ(trim_pool(rig, pools[i], 0).released, 10 * MIB);
+        for (size_t k = 0; k < COUNT(pools); k++) EXPECT_EQ(pool_figures(rig, pools[k]).reserved_bytes, k < i ? 10 * MIB : 0);
+    }
+}
+
+/* Streams with a stack by their name are a group of their own outside pools. What stays is the sum over the groups. */
+TEST_RIG(facade_pools, the_groups_of_a_pool_keep_as_much_together, 0,
+         "extends: strata\nstreams: {\"copy*\": [auto_growth_vmm, vmm]}\n") {
+    strata_stream_t copies = rig_stream(rig);
+    EXPECT_OK(strata_stream_name(rig->s, rig->gpu, copies, "copy0"));
+    EXPECT_OK(strata_free(rig->s, rig_allocate(rig, NULL, 10 * MIB).ref));
+    EXPECT_OK(strata_free(rig->s, rig_allocate(rig, copies, 10 * MIB).ref));
+    strata_pool_trim_t trim = trim_pool(rig, STRATA_POOL_ORDINARY, 12 * MIB);
+    EXPECT_EQ(trim.idle, 20 * MIB);
+    EXPECT_EQ(trim.left, 10 * MIB);
+    EXPECT_EQ(trim.released, 10 * MIB);
+}
+
 TEST_RIG(facade_pools, a_trim_of_an_unknown_pool_is_refused, 0, IN_USE) {
     strata_pool_trim_t trim = {.struct_size = sizeof trim, .idle = 7};
     EXPECT_STATUS(STRATA_E_INVALID, strata_trim_pool(rig->s, rig->gpu, 99, 0, &trim));
