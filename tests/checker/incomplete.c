@@ -1,5 +1,5 @@
-/* Host memory is refused to the checker and its world, one allocation after another. Whatever the checker then fails to record, the
- * verdict says so, and nothing is left allocated. The simulator takes its host memory from malloc(), calloc() and realloc(), so the
+/* Refuses each allocation of host memory by the checker and the simulator in turn. If the checker could not record something, its
+ * verdict is incomplete, and nothing is left allocated. The simulator takes its host memory from malloc(), calloc() and realloc(), so the
  * linker passes those calls through here. */
 #include <stdlib.h>
 
@@ -43,7 +43,7 @@ void __wrap_free(void *memory) {
     __real_free(memory);
 }
 
-/* A program. It returns false as soon as the device refuses a call, which then told of the refusal. */
+/* A program returns false if the device refuses a call. Such a call has reported that host memory was refused. */
 typedef struct program {
     const char *name;
     bool (*run)(watched_t *w);
@@ -62,7 +62,7 @@ static bool reuse(watched_t *w) {
     if (!works(w, w->chunk, A(w), true)) return false;
     strata_checker_expect(w->checker, NULL, 0);
     if (!works(w, w->chunk, C(w), false)) return false;
-    strata_checker_freed(w->checker, 1); /* under work that nobody borrowed for */
+    strata_checker_freed(w->checker, 1); /* The work above still runs, and no borrow covers it. */
     serve(w, 2, 0, B(w));
     return works(w, w->chunk, B(w), true);
 }

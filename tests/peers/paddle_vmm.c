@@ -97,9 +97,16 @@ TEST(peers_paddle_vmm, a_request_takes_the_smallest_gap) {
 }
 
 /* On a device of so many handles: each live, every second one freed, and two asked for. */
-static void fragment(rig_t *rig, strata_stream_t stream, strata_block_t blocks[8]) {
+static void fragment_by(rig_t *rig, strata_stream_t stream, strata_block_t blocks[8], bool busy) {
     for (int i = 0; i < 8; i++) blocks[i] = rig_allocate(rig, stream, H);
+    if (busy) rig_work(rig, stream, 1000 * 1000, blocks[0].ref);
     for (int i = 0; i < 8; i += 2) EXPECT_OK(strata_free(rig->s, blocks[i].ref));
+}
+
+static void fragment(rig_t *rig, strata_stream_t stream, strata_block_t blocks[8]) { fragment_by(rig, stream, blocks, false); }
+
+static void fragment_under_work(rig_t *rig, strata_stream_t stream, strata_block_t blocks[8]) {
+    fragment_by(rig, stream, blocks, true);
 }
 
 static void drop_rest(rig_t *rig, const strata_block_t blocks[8]) {
@@ -140,9 +147,7 @@ TEST(peers_paddle_vmm, CompactSkipsPending) {
         RIG_BY(rig, open_remapping(&rig, 8 * H));
         strata_stream_t stream = rig_stream(&rig);
         strata_block_t blocks[8];
-        for (int i = 0; i < 8; i++) blocks[i] = rig_allocate(&rig, stream, H);
-        rig_work(&rig, stream, 1000 * 1000, blocks[0].ref);
-        for (int i = 0; i < 8; i += 2) EXPECT_OK(strata_free(rig.s, blocks[i].ref));
+        fragment_under_work(&rig, stream, blocks);
         if (!busy) EXPECT_OK(strata_stream_synchronize(rig.s, rig.gpu, stream));
         strata_block_t two = rig_allocate(&rig, stream, 2 * H);
         EXPECT_EQ(rig_calls(&rig, STRATA_CALL_release) > 0, busy);
@@ -156,9 +161,7 @@ TEST(peers_paddle_vmm, nothing_moves_without_an_event) {
     RIG_BY(rig, open_remapping(&rig, 8 * H));
     strata_stream_t stream = rig_stream(&rig);
     strata_block_t blocks[8];
-    for (int i = 0; i < 8; i++) blocks[i] = rig_allocate(&rig, stream, H);
-    rig_work(&rig, stream, 1000 * 1000, blocks[0].ref);
-    for (int i = 0; i < 8; i += 2) EXPECT_OK(strata_free(rig.s, blocks[i].ref));
+    fragment_under_work(&rig, stream, blocks);
     ASSERT_OK(strata_sim_fail(rig.devices[0], STRATA_CALL_event_create, 1, true, STRATA_E_DEVICE));
     (void)rig_try(&rig, stream, 2 * H);
     strata_sim_clear_faults(rig.devices[0]);

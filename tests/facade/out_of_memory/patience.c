@@ -210,7 +210,7 @@ static const unmeasured_t unmeasured[] = {{"the_first", 2, 0}, {"at_depth_one", 
 
 enum { HELD = 4 };
 
-/* Of four blocks this many are on the way, at once or one after another, and a request waits for the first. */
+/* Frees `pending` of four blocks while another stream uses them, at once or one after another. A request waits for the first. */
 static void wait_for_one_of(rig_t *rig, strata_stream_t owner, size_t pending, bool at_once) {
     strata_stream_t borrower = rig_stream(rig);
     strata_block_t blocks[HELD];
