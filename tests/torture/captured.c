@@ -67,7 +67,7 @@ static const found_t found[] = {
      .ops = {BEGIN(2), GET(0, 2), ON(WORK, 0, 2), ON(FREE, 0, 2), END, OP(LAUNCH, 3), OP(POOL_BEGIN, 3), ENOUGH}},
     {"what_a_release_cannot_wait_for_stays_mapped_and_is_no_gap", .text = "stack: [stream_safe, best_fit_vmm, vmm]\n",
      .ops = {GET(0, 2), ON(FREE, 0, 2), OP(CAPTURE, 2), OP(RELEASE, 0), END, GET(1, 2), OP(DESTROY, 0), ON(FREE, 1, 2), ENOUGH}},
-    {"a_handle_that_a_guard_kept_goes_once_the_capture_has_ended", .text = "stack: [guard: {quarantine: 165}, log, vmm]\n",
+    {"a_guard_keeps_no_borrowed_block_until_a_capture", .text = "stack: [guard: {quarantine: 165}, log, vmm]\n",
      .ops = {{.kind = STRATA_TORTURE_ALLOCATE, .count = 1, .writes = 3, .size = 1},
              {.kind = STRATA_TORTURE_FREE, .stream = 2, .other = 2, .how = 3, .count = 1, .writes = 1},
              OP(CAPTURE, 2, .graph = 1),
@@ -75,6 +75,9 @@ static const found_t found[] = {
              OP(END_CAPTURE, 2, .graph = 1),
              OP(DESTROY, 0, .graph = 1),
              ENOUGH}},
+    {"nor_until_its_stream_is_forgotten_in_a_capture", .text = "stack: [guard: {report: false}, vmm]\n",
+     .ops = {GET(0, 1), ON(BORROW, 0, 2), ON(FREE, 0, 1), OP(CAPTURE, 2), OP(RENEW, 1, .other = 2), OP(END_CAPTURE, 2),
+             OP(DESTROY, 0), ENOUGH}},
     {"fill_waits_for_no_device_beside_a_capture", .text = "stack: [fill: {synchronise: true}, auto_growth, system]\n",
      .ops = {BEGIN(2), GET(0, 3), END, ENOUGH}},
 };

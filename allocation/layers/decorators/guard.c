@@ -6,7 +6,8 @@
  *
  * A block is a record of its own, between two red zones. A free checks the zones, poisons the block on its
  * owner's stream, and puts it into a quarantine. A write after the free is found when the block leaves the
- * quarantine, and until then the address is not reused. Bytes that the host cannot read are checked in a
+ * quarantine, and until then the address is not reused. A block that another stream borrowed is neither
+ * poisoned nor kept. Bytes that the host cannot read are checked in a
  * copy (guard_bytes.h). On a simulated device without contents, zones are neither written nor checked;
  * `unseen` and the last report count these blocks. Poison and quarantine still work.
  *
@@ -16,7 +17,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "allocation/domain/captures.h"
 #include "allocation/domain/layer.h"
 #include "allocation/layers/decorators/guard_account.h"
 #include "allocation/layers/decorators/guard_bytes.h"
@@ -39,7 +39,8 @@ static const strata_option_row_t options[] = {
     {"red_zone", STRATA_OPTION_SIZE, offsetof(guard_options_t, red_zone), "256", 0, 1ull << 30, NULL,
      "guard bytes after each block, and as many before it, rounded up to the alignment; 0 for none"},
     {"quarantine", STRATA_OPTION_COUNT, offsetof(guard_options_t, quarantine), "16", 0, 65536, NULL,
-     "freed blocks that a stack keeps; the oldest are released first, and all are released when memory is short"},
+     "freed blocks that a stack keeps, except those that another stream used; the oldest are released first, and all are "
+     "released when memory is short"},
     {"poison", STRATA_OPTION_BOOL, offsetof(guard_options_t, poison), "true", 0, 0, NULL,
      "set every byte to 0xdb at free, in the order of the owner's stream"},
     {"synchronise", STRATA_OPTION_BOOL, offsetof(guard_options_t, synchronise), "true", 0, 0, NULL,
@@ -204,15 +205,6 @@ static uint64_t free_below(guard_layer_t *self, uint32_t node, strata_call_t *ca
     return bytes;
 }
 
-/* Returns whether the oldest kept block must stay. A layer below marks the streams of its borrowers by events. In a capture
- * that no pool announced such an event never passes, and the block would be lost. With an open pool that layer asks the
- * driver, and waits for the end of the capture. */
-static bool must_stay(guard_layer_t *self) {
-    const strata_record_t *record = self->first ? block_at(self, self->first)->record : NULL;
-    return record && strata_record_borrowed_below(record) && strata_domain_may_capture(self->base.domain) &&
-           !strata_captures_any_open();
-}
-
 static uint32_t take_oldest(guard_layer_t *self) {
     uint32_t node = self->first;
     self->first = block_at(self, node)->next;
@@ -252,13 +244,15 @@ static void free_record(strata_layer_t *base, strata_record_t *record, strata_ca
     block->poisoned = poisoned;
     self->live--;
     count(self, block, found, &self->zones_written, call);
-    /* There is no wait for a stream that is gone, because its stack is destroyed with its last block. */
-    if (o->quarantine == 0 || self->owner_destroyed || base->stack->forgotten.orphan) {
+    /* A borrowed block is not poisoned, so a quarantine would find nothing. If the layer below marked its borrowers later,
+     * a capture that no pool announced might have begun. Such a mark never passes, and the block would be lost.
+     * There is no wait for a stream that is gone, because its stack is destroyed with its last block. */
+    if (o->quarantine == 0 || borrowed || self->owner_destroyed || base->stack->forgotten.orphan) {
         (void)free_below(self, node, call);
         return;
     }
     quarantine_block(self, node);
-    while (self->kept > o->quarantine && !must_stay(self)) (void)free_below(self, take_oldest(self), call);
+    while (self->kept > o->quarantine) (void)free_below(self, take_oldest(self), call);
 }
 
 /* ---- allocate ---- */
@@ -329,13 +323,13 @@ static bool goes_to_source(const strata_record_t *record) {
 
 static void poll(strata_layer_t *base, strata_call_t *call, strata_pending_t *pending) {
     guard_layer_t *self = (guard_layer_t *)base;
-    while (self->first && !must_stay(self)) pending->freed_bytes += free_below(self, take_oldest(self), call);
+    while (self->first) pending->freed_bytes += free_below(self, take_oldest(self), call);
 }
 
 static uint64_t release(strata_layer_t *base, strata_call_t *call) {
     guard_layer_t *self = (guard_layer_t *)base;
     uint64_t released = 0;
-    while (self->first && !must_stay(self)) {
+    while (self->first) {
         bool counts = goes_to_source(block_at(self, self->first)->record);
         uint64_t bytes = free_below(self, take_oldest(self), call);
         released += counts ? bytes : 0;

@@ -150,12 +150,18 @@ TEST(facade_host_waits, a_deferred_free_outlives_the_stack_of_its_stream) {
     }
 }
 
-/* The quarantine of a stream's guard returns its blocks in a release, which visits the stack without a free. */
-TEST_RIG(facade_host_waits, waits_in_a_release_are_counted, GIB, "stack: [guard: {quarantine: 8}, bfc, system]") {
+/* A free that waited for the end of a capture continues in a release, which visits the stack without a free. */
+TEST_RIG(facade_host_waits, waits_in_a_release_are_counted, GIB, "stack: [bfc, system]") {
     strata_stream_t owner = rig_stream(rig), borrower = rig_stream(rig);
     strata_block_t block = rig_allocate(rig, owner, SIZE);
+    uint64_t pool = 0;
     rig_borrow(rig, block.ref, borrower, MILLISECOND);
+    ASSERT_OK(strata_graph_pool_begin(rig->s, rig->gpu, borrower, &pool));
+    rig_begin_capture(rig, borrower);
     EXPECT_OK(strata_free(rig->s, block.ref));
+    rig_end_capture(rig, borrower);
+    EXPECT_OK(strata_graph_pool_end(rig->s, rig->gpu, pool));
+    EXPECT_OK(strata_graph_pool_remove(rig->s, rig->gpu, pool));
     EXPECT_EQ(rig_figures(rig).host_waits, 0);
     (void)rig_release(rig);
     EXPECT_EQ(rig_figures(rig).host_waits, 1);
