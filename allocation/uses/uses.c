@@ -153,18 +153,38 @@ static bool mark(strata_uses_t *uses, uint32_t node, strata_call_t *call) {
     return marked;
 }
 
+static bool is_user_captured(strata_uses_t *uses, const strata_use_t *use) {
+    strata_capture_status_t capture = STRATA_CAPTURE_NONE;
+    const strata_user_t *user = user_of(uses, use);
+    uint64_t id;
+    if (strata_user_is_nameable(user)) (void)strata_domain_capture_of(domain_of(uses), user->stream, &capture, &id);
+    return capture != STRATA_CAPTURE_NONE;
+}
+
+/* Returns whether the capture of a user has begun since the free looked for one. Then neither the event nor a wait shows
+ * the end of the use. */
+static bool is_captured_by_now(strata_uses_t *uses, const strata_use_t *use) {
+    if (!strata_captures_any_open()) return false;
+    return use->event ? strata_device_event_is_captured(domain_of(uses)->device, use->event) : is_user_captured(uses, use);
+}
+
 /* Begins the wait for a use of a freed block, or waits for it on the host. Returns false if its end
- * cannot be observed. */
+ * cannot be observed. The use stays live if its user is captured by now. */
 static bool begin_waiting(strata_uses_t *uses, uint32_t node, strata_call_t *call) {
     strata_use_t *use = strata_use_at(uses, node);
     if (uses->mode == STRATA_USES_ON_HOST) atomic_fetch_add(&call->stack->host_waits, 1);
     bool marked = use->event || mark(uses, node, call);
+    if (marked && is_captured_by_now(uses, use)) {
+        strata_uses_drop_event(uses, use);
+        return true;
+    }
     bool passed = !marked && strata_users_has_passed(&uses->users, use->user);
     if (marked || (!passed && user_of(uses, use)->state == STRATA_USER_DESTROYED)) {
         strata_uses_enqueue(uses, node);
         return true;
     }
     bool completion_known = passed || strata_uses_wait_for_user(uses, use->user, call);
+    if (!completion_known && is_captured_by_now(uses, use)) return true;
     strata_uses_end(uses, node, completion_known ? STRATA_USE_PASSED : STRATA_USE_UNOBSERVABLE);
     strata_use_at(uses, use->head)->unfinished += !completion_known;
     return completion_known;
@@ -178,17 +198,30 @@ static bool has_passed(strata_uses_t *uses, uint32_t node) {
     return true;
 }
 
+/* Counting the bytes as deferred keeps the stack from being destroyed. */
+void strata_uses_hold_for_captures(strata_uses_t *uses, uint32_t head) {
+    uses->stack->figures.deferred_bytes += strata_use_at(uses, head)->bytes;
+    strata_use_at(uses, head)->next_waiting = uses->kept;
+    uses->kept = head;
+}
+
 /* The caller owns the record exclusively, so its list is stable while the locks are released. One extra
- * count keeps the block from completing while its uses are still being added. */
+ * count keeps the block from completing while uses are still live. */
 static strata_freed_t begin_all(strata_uses_t *uses, uint32_t head, strata_call_t *call) {
-    bool ask = uses->query_at_free;
-    strata_use_at(uses, head)->unfinished = 1;
+    bool ask = uses->query_at_free, held = false;
+    if (strata_use_at(uses, head)->unfinished == 0) strata_use_at(uses, head)->unfinished = 1;
     for (uint32_t node = head; node; node = strata_use_at(uses, node)->next) {
+        if (strata_use_at(uses, node)->state != STRATA_USE_LIVE) continue; /* the free began before a capture */
         strata_use_at(uses, node)->head = head;
         ask = ask && has_passed(uses, node);
         if (!ask && !begin_waiting(uses, node, call)) strata_uses_quarantine(uses, head);
+        held |= strata_use_at(uses, node)->state == STRATA_USE_LIVE;
     }
     if (strata_use_at(uses, head)->unobservable) return STRATA_FREED_UNOBSERVABLE;
+    if (held) {
+        strata_uses_hold_for_captures(uses, head);
+        return STRATA_FREED_WAITS;
+    }
     if (--strata_use_at(uses, head)->unfinished == 0) return STRATA_FREED_DONE;
     strata_uses_count(uses, head);
     return STRATA_FREED_WAITS;
@@ -203,22 +236,11 @@ static void release_nodes(strata_uses_t *uses, uint32_t head) {
 
 /* Returns whether a user of the block is being captured. The event of such a user would never pass. */
 static bool has_captured_user(strata_uses_t *uses, uint32_t head) {
-    strata_domain_t *domain = domain_of(uses);
-    strata_capture_status_t capture = STRATA_CAPTURE_NONE;
-    uint64_t id;
-    for (uint32_t node = head; node && capture == STRATA_CAPTURE_NONE; node = strata_use_at(uses, node)->next) {
+    for (uint32_t node = head; node; node = strata_use_at(uses, node)->next) {
         const strata_use_t *use = strata_use_at(uses, node);
-        const strata_user_t *user = user_of(uses, use);
-        if (!use->event && strata_user_is_nameable(user)) (void)strata_domain_capture_of(domain, user->stream, &capture, &id);
+        if (use->state == STRATA_USE_LIVE && !use->event && is_user_captured(uses, use)) return true;
     }
-    return capture != STRATA_CAPTURE_NONE;
-}
-
-/* Counting the bytes as deferred keeps the stack from being destroyed. */
-void strata_uses_hold_for_captures(strata_uses_t *uses, uint32_t head) {
-    uses->stack->figures.deferred_bytes += strata_use_at(uses, head)->bytes;
-    strata_use_at(uses, head)->next_waiting = uses->kept;
-    uses->kept = head;
+    return false;
 }
 
 static strata_freed_t free_now(strata_uses_t *uses, uint32_t head, strata_call_t *call) {

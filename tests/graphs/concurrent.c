@@ -4,7 +4,7 @@
 #include "tests/facade/support/interleaving.h"
 #include "tests/graphs/graphs.h"
 
-enum { SIZE = 1 << 20, WINDOWS = 12 };
+enum { SIZE = 1 << 20, WINDOWS = 12, MILLISECOND = 1000 * 1000 };
 
 typedef struct window {
     captured_t c;
@@ -114,6 +114,55 @@ TEST(graph_concurrent, a_pool_that_ends_while_it_becomes_an_owner_owns_nothing) 
         for (uint32_t n = 1; n <= WINDOWS && !strata_test_has_failed(); n++) ended += end_at(n, before_stack);
         EXPECT_GE(ended, 2);
     }
+}
+
+/* ---- a capture that begins during a free ---- */
+
+static void begin_capture(void *context) { captured_begin(context); }
+
+/* Frees a block with two borrowers. The capture of one begins when the free has found none, before the device call `call`. */
+static void capture_during_free(const char *stack, strata_device_call_t call, bool captured_first) {
+    captured_t c;
+    between_t between;
+    captured_open(&c, stack);
+    strata_stream_t owner = rig_stream(&c.rig);
+    strata_block_t block = rig_allocate(&c.rig, owner, SIZE), other = rig_allocate(&c.rig, owner, SIZE);
+    rig_borrow(&c.rig, block.ref, captured_first ? c.stream : c.other, 50 * MILLISECOND);
+    rig_borrow(&c.rig, block.ref, captured_first ? c.other : c.stream, 50 * MILLISECOND);
+    between_begin(&between, &c.rig, call, begin_capture, &c);
+    EXPECT_OK(strata_free(c.rig.s, block.ref));
+    EXPECT_TRUE(between_end(&between));
+    EXPECT_OK(strata_validate(c.rig.s));
+    EXPECT_EQ(rig_figures(&c.rig).quarantined_bytes, 0);
+    EXPECT_EQ(rig_figures(&c.rig).deferred_bytes, block.size);
+    EXPECT_OK(strata_free(c.rig.s, other.ref));
+    captured_end(&c);
+    EXPECT_OK(strata_free(c.rig.s, rig_allocate(&c.rig, owner, SIZE).ref)); /* a hit, which polls */
+    EXPECT_EQ(rig_figures(&c.rig).deferred_bytes, block.size);
+    EXPECT_OK(strata_validate(c.rig.s));
+    rig_advance(&c.rig, 200 * MILLISECOND);
+    (void)rig_release(&c.rig);
+    EXPECT_EQ(rig_figures(&c.rig).quarantined_bytes, 0);
+    EXPECT_EQ(rig_figures(&c.rig).deferred_bytes, 0);
+    EXPECT_OK(strata_validate(c.rig.s));
+    captured_destroy(&c);
+    EXPECT_OK(strata_stream_synchronize(c.rig.s, c.rig.gpu, owner));
+    captured_close(&c);
+    if (strata_test_has_failed()) FAIL_TEST("%s", stack);
+}
+
+/* The event of the captured borrower would never pass, so the block waits for the end of the capture. */
+TEST(graph_concurrent, a_block_waits_for_a_capture_that_began_during_its_free) {
+    static const char *const stacks[] = {"strata", "stack: [caching, system]",
+                                         "stack: [stream_safe: {poll: block}, auto_growth, system]",
+                                         "stack: [stream_safe: {poll: seldom}, auto_growth, system]"};
+    for (int i = 0; i < 4; i++)
+        for (int first = 0; first < 2; first++) capture_during_free(stacks[i], STRATA_CALL_event_create, first);
+}
+
+/* Without events the host would wait, which would end the capture. */
+TEST(graph_concurrent, a_block_without_events_waits_for_a_capture_that_began_during_its_free) {
+    for (int first = 0; first < 2; first++) capture_during_free("stack: [bfc, system]", STRATA_CALL_capture_status, first);
 }
 
 /* ---- a pool that is set back ---- */

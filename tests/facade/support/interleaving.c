@@ -65,6 +65,11 @@ static strata_status_t stream_synchronise(strata_device_t *device, strata_handle
     return real_after(device, STRATA_CALL_stream_synchronise)->stream_synchronise(device, stream);
 }
 
+static strata_status_t capture_status(strata_device_t *device, strata_handle_t stream, strata_capture_status_t *status,
+                                      uint64_t *id) {
+    return real_after(device, STRATA_CALL_capture_status)->capture_status(device, stream, status, id);
+}
+
 void between_begin(between_t *between, rig_t *rig, strata_device_call_t call, between_fn act, void *context) {
     strata_device_t *device = rig->devices[0];
     *between = (between_t){
@@ -75,6 +80,7 @@ void between_begin(between_t *between, rig_t *rig, strata_device_call_t call, be
     between->table.event_synchronise = event_synchronise;
     between->table.synchronise = synchronise;
     between->table.stream_synchronise = stream_synchronise;
+    between->table.capture_status = capture_status;
     between->table.free_async = free_async;
     between->table.host_free = host_free;
     device->operations = &between->table;

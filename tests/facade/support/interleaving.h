@@ -21,8 +21,9 @@ typedef struct between {
     bool acted;
 } between_t;
 
-/* In front of the next device call of this kind (event_create, event_synchronise, stream_create, stream_synchronise, malloc) of the
- * rig's first device, or after it (synchronise, free_async, host_free), `act` runs, on a thread of its own that ends before the caller goes on. Once. */
+/* Runs `act` once, in front of the next device call of this kind (event_create, event_synchronise, stream_create,
+ * stream_synchronise, capture_status, malloc) of the rig's first device, or after it (synchronise, free_async, host_free).
+ * `act` runs on a thread of its own, which ends before the caller continues. */
 void between_begin(between_t *between, rig_t *rig, strata_device_call_t call, between_fn act, void *context);
 /* Answers whether it ran. */
 bool between_end(between_t *between);
