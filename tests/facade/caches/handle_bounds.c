@@ -181,3 +181,22 @@ TEST_STACK(handle_bounds, what_was_used_before_a_refusal_goes_after_its_work, 0,
     EXPECT_EQ(reserved(rig), 0);
     EXPECT_OK(strata_validate(rig->s));
 }
+
+/* The growth for zeros that the device does not write goes back, or is quarantined if the device does not take it. */
+TEST_STACK(handle_bounds, growth_for_a_request_that_fails_later_does_not_stay, 0, BEST_FIT, "caching_vmm, vmm", EXACT) {
+    static const strata_status_t refusals[] = {STRATA_E_DEVICE, STRATA_E_NO_MEMORY, STRATA_E_DEVICE_LOST};
+    const strata_allocate_options_t options = {.struct_size = sizeof options, .size = MIB, .flags = STRATA_ZERO};
+    for (size_t i = 0; i < COUNT(refusals); i++) {
+        strata_block_t none;
+        EXPECT_OK(strata_sim_fail(rig->devices[0], STRATA_CALL_fill, 1, true, refusals[i]));
+        EXPECT_OK(strata_sim_fail(rig->devices[0], STRATA_CALL_stream_synchronise, 1, true, refusals[i]));
+        EXPECT_OK(strata_sim_fail(rig->devices[0], STRATA_CALL_synchronise, 1, true, refusals[i]));
+        EXPECT_STATUS(refusals[i], strata_allocate_with(rig->s, rig->gpu, NULL, &options, &none));
+        strata_sim_clear_faults(rig->devices[0]);
+        strata_statistics_t figures = rig_figures(rig);
+        EXPECT_EQ(figures.reserved_bytes, figures.quarantined_bytes);
+        (void)rig_release(rig);
+        EXPECT_EQ(reserved(rig), 0);
+        EXPECT_OK(strata_validate(rig->s));
+    }
+}

@@ -144,7 +144,7 @@ static bool insert_handle(best_fit_vmm_t *self, strata_record_t *below) {
 /* How a handle that left the cache can be freed. */
 typedef enum work_state {
     WORK_DONE, /* no work uses it */
-    WORK_UNKNOWN, /* the stream is gone, and the source decides */
+    WORK_UNKNOWN, /* the stream is gone or the device fails, and the source decides */
     WORK_CAPTURED /* the stream is being captured and cannot be waited for */
 } work_state_t;
 
@@ -152,7 +152,8 @@ typedef enum work_state {
 static work_state_t work_state_of(best_fit_vmm_t *self) {
     strata_stream_t stream;
     if (!strata_layer_owner(&self->base, &stream)) return WORK_UNKNOWN;
-    return strata_domain_wait_for(self->base.domain, stream) ? WORK_DONE : WORK_CAPTURED;
+    if (strata_domain_wait_for(self->base.domain, stream)) return WORK_DONE;
+    return strata_last_error()->status == STRATA_E_CAPTURE ? WORK_CAPTURED : WORK_UNKNOWN;
 }
 
 /* Puts a handle back into the cache. If it were freed, the source would keep it mapped, and its addresses must
