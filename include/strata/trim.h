@@ -19,7 +19,8 @@ typedef struct strata_pool_trim {
 /* Releases idle chunks of a pool until at most `keep` idle bytes are left in it, or until no chunk is wholly idle. Pools with
  * `keep: true` are trimmed too. Live blocks stay at their addresses. Other threads may use the pool during the call. With
  * STRATA_UNLIMITED as `keep` nothing is released. `pool` is as in strata_release_pool(). A pool whose memory captured graphs use
- * releases nothing. *trim (may be NULL) receives the bytes. Returns E_INVALID for an unknown pool or a wrong struct_size. */
+ * releases nothing. Memory that the device refuses to take back stays reserved, and strata_release_pool() offers it again.
+ * *trim (may be NULL) receives the bytes. Returns E_INVALID for an unknown pool or a wrong struct_size. */
 STRATA_API strata_status_t strata_trim_pool(strata_t facade, strata_place_t place, uint64_t pool, uint64_t keep,
                                             strata_pool_trim_t *trim);
 

@@ -131,6 +131,26 @@ TEST_RIG(facade_pools, a_trim_shows_the_bytes_that_stay, 0, IN_USE) {
     EXPECT_OK(strata_free(rig->s, small.ref));
 }
 
+/* Memory that the device refuses to take back is not reported as released. A release offers it again. */
+TEST_RIG(facade_pools, a_trim_reports_only_what_the_device_took, 0, IN_USE) {
+    uint64_t weights = pool_of(rig, "weights");
+    strata_block_t blocks[3];
+    for (int i = 0; i < 3; i++) blocks[i] = get_from(rig, weights, rig_stream(rig), 10 * MIB);
+    for (int i = 0; i < 3; i++) EXPECT_OK(strata_free(rig->s, blocks[i].ref));
+    EXPECT_OK(strata_sim_fail(rig->devices[0], STRATA_CALL_unmap, 2, true, STRATA_E_DEVICE));
+    strata_pool_trim_t trim = trim_pool(rig, weights, 0);
+    strata_sim_clear_faults(rig->devices[0]);
+    EXPECT_EQ(trim.idle, 30 * MIB);
+    EXPECT_EQ(trim.released, 10 * MIB);
+    EXPECT_EQ(rig_figures(rig).reserved_bytes, 20 * MIB);
+    EXPECT_EQ(rig_figures(rig).quarantined_bytes, 20 * MIB);
+    uint64_t released = 0;
+    EXPECT_OK(strata_release_pool(rig->s, rig->gpu, weights, &released));
+    EXPECT_EQ(released, 20 * MIB);
+    EXPECT_EQ(rig_figures(rig).reserved_bytes, 0);
+    EXPECT_OK(strata_validate(rig->s));
+}
+
 /* Every pool of the place has idle memory. A trim takes it from the one pool that is named, whatever their order. */
 TEST_RIG(facade_pools, a_trim_takes_from_one_pool_alone, 0, IN_USE) {
     const uint64_t pools[] = {STRATA_POOL_ORDINARY, pool_of(rig, "weights"), pool_of(rig, "scratch")};
