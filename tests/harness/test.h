@@ -41,6 +41,16 @@ void strata_test_skipped(const char *file, int line, const char *why);
     type name CLOSED_BY(close);                                                                                                    \
     __VA_ARGS__
 
+/* A test of a thing that is opened before the body and closed after it: TEST_WITH(suite, name, bench_t, bench, bench_close, bench_open(bench, 0)) */
+#define TEST_WITH(suite, test, type, thing, close, ...)                                                                            \
+    static void suite##_##test##_with(type *thing);                                                                                \
+    TEST(suite, test) {                                                                                                            \
+        type opened CLOSED_BY(close) = {0}, *thing = &opened;                                                                      \
+        __VA_ARGS__;                                                                                                               \
+        suite##_##test##_with(thing);                                                                                              \
+    }                                                                                                                              \
+    static void suite##_##test##_with(type *thing)
+
 #define TEST_SKIP(why)                                                                                                             \
     do {                                                                                                                           \
         strata_test_skipped(__FILE__, __LINE__, why);                                                                              \

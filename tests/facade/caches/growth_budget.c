@@ -75,47 +75,44 @@ TEST_EACH(growth_budget, is_kept_if_no_size_repeats, program_t, programs) {
 }
 
 /* The device has no memory for all that is missing, but for what idle memory lacks. The budget does not matter then. */
-TEST(growth_budget, memory_is_joined_beyond_it_rather_than_refused) {
+TEST_RIG(growth_budget, memory_is_joined_beyond_it_rather_than_refused, 1000 * MIB, GROWING) {
     enum { COUNT_OF_BLOCKS = 60 };
-    RIG(rig, GROWING, 1000 * MIB);
     strata_block_t blocks[COUNT_OF_BLOCKS];
-    for (size_t i = 0; i < COUNT_OF_BLOCKS; i++) blocks[i] = rig_allocate(&rig, NULL, 10 * MIB);
-    for (size_t i = 0; i < COUNT_OF_BLOCKS; i += 2) EXPECT_OK(strata_free(rig.s, blocks[i].ref));
-    strata_stack_t *stack = rig_stack(&rig, NULL);
+    for (size_t i = 0; i < COUNT_OF_BLOCKS; i++) blocks[i] = rig_allocate(rig, NULL, 10 * MIB);
+    for (size_t i = 0; i < COUNT_OF_BLOCKS; i += 2) EXPECT_OK(strata_free(rig->s, blocks[i].ref));
+    strata_stack_t *stack = rig_stack(rig, NULL);
     STRATA_EACH_OWN_LAYER(stack, layer) {
         auto_growth_vmm_t *cache = (auto_growth_vmm_t *)layer;
         if (strcmp(layer->type->name, "auto_growth_vmm") == 0) cache->joined_ns = UINT64_C(1) << 60;
     }
     strata_block_t large = {0};
-    EXPECT_OK(strata_allocate(rig.s, rig.gpu, NULL, 500 * MIB, &large));
-    EXPECT_OK(strata_validate(rig.s));
-    if (large.ref) EXPECT_OK(strata_free(rig.s, large.ref));
-    for (size_t i = 1; i < COUNT_OF_BLOCKS; i += 2) EXPECT_OK(strata_free(rig.s, blocks[i].ref));
+    EXPECT_OK(strata_allocate(rig->s, rig->gpu, NULL, 500 * MIB, &large));
+    EXPECT_OK(strata_validate(rig->s));
+    if (large.ref) EXPECT_OK(strata_free(rig->s, large.ref));
+    for (size_t i = 1; i < COUNT_OF_BLOCKS; i += 2) EXPECT_OK(strata_free(rig->s, blocks[i].ref));
 }
 
 /* A program that keeps asking for new sizes gets small handles, but at most 16 for one miss. */
-TEST(growth_budget, a_large_miss_gets_few_handles) {
-    RIG(rig, GROWING, 0);
+TEST_RIG(growth_budget, a_large_miss_gets_few_handles, 0, GROWING) {
     strata_block_t blocks[96];
     uint64_t state = 7;
-    for (size_t i = 0; i < COUNT(blocks); i++) blocks[i] = rig_allocate(&rig, NULL, 5 * MIB + random_next(&state) % 65536 * 256);
-    for (size_t i = 0; i < COUNT(blocks); i += 2) EXPECT_OK(strata_free(rig.s, blocks[i].ref));
-    uint64_t before = rig_calls(&rig, STRATA_CALL_create);
-    strata_block_t large = rig_allocate(&rig, NULL, 640 * MIB); /* some 200 MiB of it are new */
-    EXPECT_GE(rig_calls(&rig, STRATA_CALL_create) - before, 4);
-    EXPECT_LE(rig_calls(&rig, STRATA_CALL_create) - before, 16);
-    EXPECT_OK(strata_free(rig.s, large.ref));
-    for (size_t i = 1; i < COUNT(blocks); i += 2) EXPECT_OK(strata_free(rig.s, blocks[i].ref));
+    for (size_t i = 0; i < COUNT(blocks); i++) blocks[i] = rig_allocate(rig, NULL, 5 * MIB + random_next(&state) % 65536 * 256);
+    for (size_t i = 0; i < COUNT(blocks); i += 2) EXPECT_OK(strata_free(rig->s, blocks[i].ref));
+    uint64_t before = rig_calls(rig, STRATA_CALL_create);
+    strata_block_t large = rig_allocate(rig, NULL, 640 * MIB); /* some 200 MiB of it are new */
+    EXPECT_GE(rig_calls(rig, STRATA_CALL_create) - before, 4);
+    EXPECT_LE(rig_calls(rig, STRATA_CALL_create) - before, 16);
+    EXPECT_OK(strata_free(rig->s, large.ref));
+    for (size_t i = 1; i < COUNT(blocks); i += 2) EXPECT_OK(strata_free(rig->s, blocks[i].ref));
 }
 
 /* A small block gets one handle of the smallest size, however much the program holds. */
-TEST(growth_release, a_small_block_gets_one_small_handle) {
-    RIG(rig, GROWING, 0);
-    strata_block_t large = rig_allocate(&rig, NULL, 2048 * MIB);
-    uint64_t reserved = rig_figures(&rig).reserved_bytes;
-    strata_block_t small = rig_allocate(&rig, NULL, 16 * 1024);
-    EXPECT_EQ(rig_figures(&rig).reserved_bytes, reserved + 2 * MIB);
-    RIG_FREE(&rig, large, small);
+TEST_RIG(growth_release, a_small_block_gets_one_small_handle, 0, GROWING) {
+    strata_block_t large = rig_allocate(rig, NULL, 2048 * MIB);
+    uint64_t reserved = rig_figures(rig).reserved_bytes;
+    strata_block_t small = rig_allocate(rig, NULL, 16 * 1024);
+    EXPECT_EQ(rig_figures(rig).reserved_bytes, reserved + 2 * MIB);
+    RIG_FREE(rig, large, small);
 }
 
 /* Sequences of small blocks, most of which end. A release keeps only handles with a live block. */

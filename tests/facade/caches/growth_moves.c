@@ -76,20 +76,19 @@ static uint64_t second_mappings(rig_t *rig) {
 }
 
 /* The work may still use the addresses from which handles have moved. */
-TEST(growth_moves, old_addresses_stay_mapped_under_running_work) {
-    RIG(rig, GROWING, 0);
+TEST_RIG(growth_moves, old_addresses_stay_mapped_under_running_work, 0, GROWING) {
     strata_block_t blocks[2];
-    begin(&rig, blocks, 2, 24 * MIB);
-    rig_work(&rig, NULL, LONG, 0);
-    for (int i = 0; i < STEPS && moves_of(&rig) < 4; i++) ASSERT_TRUE(replace(&rig, blocks, 2, (size_t)(i % 3 + 1) * 2 * MIB));
-    EXPECT_GE(moves_of(&rig), 4);
-    EXPECT_EQ(rig_calls(&rig, STRATA_CALL_unmap), 0);
-    EXPECT_GT(second_mappings(&rig), 8);
-    rig_advance(&rig, LONG);
-    for (int i = 0; i < 3; i++) ASSERT_TRUE(replace(&rig, blocks, 2, 2 * MIB));
-    EXPECT_LE(second_mappings(&rig), 8); /* those of the last steps */
-    EXPECT_OK(strata_validate(rig.s));
-    RIG_FREE(&rig, blocks[0], blocks[1]);
+    begin(rig, blocks, 2, 24 * MIB);
+    rig_work(rig, NULL, LONG, 0);
+    for (int i = 0; i < STEPS && moves_of(rig) < 4; i++) ASSERT_TRUE(replace(rig, blocks, 2, (size_t)(i % 3 + 1) * 2 * MIB));
+    EXPECT_GE(moves_of(rig), 4);
+    EXPECT_EQ(rig_calls(rig, STRATA_CALL_unmap), 0);
+    EXPECT_GT(second_mappings(rig), 8);
+    rig_advance(rig, LONG);
+    for (int i = 0; i < 3; i++) ASSERT_TRUE(replace(rig, blocks, 2, 2 * MIB));
+    EXPECT_LE(second_mappings(rig), 8); /* those of the last steps */
+    EXPECT_OK(strata_validate(rig->s));
+    RIG_FREE(rig, blocks[0], blocks[1]);
 }
 
 /* Without the option idle memory is mapped again instead. */
@@ -210,31 +209,29 @@ static uint64_t join_two(rig_t *rig) {
 }
 
 /* A program that stops growing maps idle memory again instead. */
-TEST(growth_moves, end_if_sizes_repeat) {
-    RIG(rig, "stack: [auto_growth_vmm: {slack: 0, slack_least: 0}, vmm]", 0);
+TEST_RIG(growth_moves, end_if_sizes_repeat, 0, "stack: [auto_growth_vmm: {slack: 0, slack_least: 0}, vmm]") {
     strata_block_t blocks[2];
-    grow_until_moves(&rig, blocks, 2);
-    RIG_FREE(&rig, blocks[0], blocks[1]);
-    (void)rig_release(&rig);
-    EXPECT_GT(join_two(&rig), 0);
+    grow_until_moves(rig, blocks, 2);
+    RIG_FREE(rig, blocks[0], blocks[1]);
+    (void)rig_release(rig);
+    EXPECT_GT(join_two(rig), 0);
     for (size_t i = 0; i < 300; i++) {
-        EXPECT_OK(strata_free(rig.s, rig_allocate(&rig, NULL, (32 + i % 2 * 32) * MIB).ref));
-        (void)rig_release(&rig);
+        EXPECT_OK(strata_free(rig->s, rig_allocate(rig, NULL, (32 + i % 2 * 32) * MIB).ref));
+        (void)rig_release(rig);
     }
-    EXPECT_EQ(join_two(&rig), 0);
+    EXPECT_EQ(join_two(rig), 0);
 }
 
 /* The device reserves no more addresses. The first range has room for the blocks, but not for what they may become. */
-TEST(growth_moves, narrow_room_is_enough) {
-    RIG(rig, GROWING, 0);
+TEST_RIG(growth_moves, narrow_room_is_enough, 0, GROWING) {
     strata_block_t blocks[2];
-    begin(&rig, blocks, 2, 100 * MIB);
-    for (size_t i = 0; i < 4; i++) ASSERT_TRUE(replace(&rig, blocks, 2, (i % 3 + 1) * 2 * MIB)); /* views have a range now */
-    ASSERT_OK(strata_sim_fail(rig.devices[0], STRATA_CALL_reserve, 1, true, STRATA_E_NO_MEMORY));
-    for (size_t i = 0; i < 12; i++) EXPECT_TRUE(replace(&rig, blocks, 2, (i % 3 + 1) * 2 * MIB));
-    strata_sim_clear_faults(rig.devices[0]);
-    EXPECT_OK(strata_validate(rig.s));
-    RIG_FREE(&rig, blocks[0], blocks[1]);
+    begin(rig, blocks, 2, 100 * MIB);
+    for (size_t i = 0; i < 4; i++) ASSERT_TRUE(replace(rig, blocks, 2, (i % 3 + 1) * 2 * MIB)); /* views have a range now */
+    ASSERT_OK(strata_sim_fail(rig->devices[0], STRATA_CALL_reserve, 1, true, STRATA_E_NO_MEMORY));
+    for (size_t i = 0; i < 12; i++) EXPECT_TRUE(replace(rig, blocks, 2, (i % 3 + 1) * 2 * MIB));
+    strata_sim_clear_faults(rig->devices[0]);
+    EXPECT_OK(strata_validate(rig->s));
+    RIG_FREE(rig, blocks[0], blocks[1]);
 }
 
 typedef struct releasing {
@@ -250,16 +247,15 @@ static void *release_again(void *context) {
 }
 
 /* Another thread gives idle handles back while this one moves them. */
-TEST(growth_moves, beside_a_thread_that_releases) {
-    RIG(rig, GROWING, 0);
-    releasing_t releasing = {.rig = &rig};
+TEST_RIG(growth_moves, beside_a_thread_that_releases, 0, GROWING) {
+    releasing_t releasing = {.rig = rig};
     pthread_t thread;
     strata_block_t blocks[3];
-    begin(&rig, blocks, 3, 24 * MIB);
+    begin(rig, blocks, 3, 24 * MIB);
     ASSERT_EQ(pthread_create(&thread, NULL, release_again, &releasing), 0);
-    for (size_t i = 0; i < 3 * STEPS; i++) EXPECT_TRUE(replace(&rig, blocks, 3, (i % 3 + 1) * 2 * MIB));
+    for (size_t i = 0; i < 3 * STEPS; i++) EXPECT_TRUE(replace(rig, blocks, 3, (i % 3 + 1) * 2 * MIB));
     atomic_store(&releasing.over, true);
     pthread_join(thread, NULL);
-    EXPECT_OK(strata_validate(rig.s));
-    RIG_FREE(&rig, blocks[0], blocks[1], blocks[2]);
+    EXPECT_OK(strata_validate(rig->s));
+    RIG_FREE(rig, blocks[0], blocks[1], blocks[2]);
 }

@@ -50,15 +50,14 @@ TEST(growth_rows, begin_anew_after_another_size) {
 }
 
 /* What was in use before is no news of how large the program becomes. */
-TEST(growth_rows, end_where_blocks_are_freed) {
-    RIG(rig, "stack: [auto_growth_vmm, vmm]", 0);
-    strata_block_t blocks[9], other = rig_allocate(&rig, NULL, 640 * MIB);
-    for (int i = 0; i < 8; i++) blocks[i] = rig_allocate(&rig, NULL, 300 * MIB);
-    EXPECT_OK(strata_free(rig.s, other.ref));
-    EXPECT_OK(strata_release(rig.s, rig.gpu, NULL));
-    blocks[8] = rig_allocate(&rig, NULL, 300 * MIB);
-    EXPECT_EQ(rig_figures(&rig).reserved_bytes, 2700 * MIB);
-    for (int i = 0; i < 9; i++) EXPECT_OK(strata_free(rig.s, blocks[i].ref));
+TEST_RIG(growth_rows, end_where_blocks_are_freed, 0, "stack: [auto_growth_vmm, vmm]") {
+    strata_block_t blocks[9], other = rig_allocate(rig, NULL, 640 * MIB);
+    for (int i = 0; i < 8; i++) blocks[i] = rig_allocate(rig, NULL, 300 * MIB);
+    EXPECT_OK(strata_free(rig->s, other.ref));
+    EXPECT_OK(strata_release(rig->s, rig->gpu, NULL));
+    blocks[8] = rig_allocate(rig, NULL, 300 * MIB);
+    EXPECT_EQ(rig_figures(rig).reserved_bytes, 2700 * MIB);
+    for (int i = 0; i < 9; i++) EXPECT_OK(strata_free(rig->s, blocks[i].ref));
 }
 
 /* Where the device has no second one, the first is served. */

@@ -43,67 +43,64 @@ static uint64_t make_views(rig_t *rig, size_t from, size_t to, size_t without) {
 }
 
 /* As many as may be stay; beyond that the oldest end until half of that is left. */
-TEST(growth_views, the_oldest_end_where_there_are_too_many_mappings) {
-    RIG(rig, EXACT, 0);
-    rig_advance(&rig, LATER);
-    make_holes(&rig, HOLES);
-    EXPECT_EQ(make_views(&rig, 2, 91, 89), MAPPED_MAX);
-    EXPECT_EQ(figure_of(&rig, "viewed"), MAPPED_MAX);
-    EXPECT_EQ(figure_of(&rig, "views"), 89);
-    EXPECT_EQ(make_views(&rig, 92, 92, 0), 92);
-    EXPECT_EQ(figure_of(&rig, "viewed"), MAPPED_MAX + 92);
-    EXPECT_EQ(figure_of(&rig, "views"), 90);
-    EXPECT_EQ(make_views(&rig, 93, 93, 0), 93);
+TEST_RIG(growth_views, the_oldest_end_where_there_are_too_many_mappings, 0, EXACT) {
+    rig_advance(rig, LATER);
+    make_holes(rig, HOLES);
+    EXPECT_EQ(make_views(rig, 2, 91, 89), MAPPED_MAX);
+    EXPECT_EQ(figure_of(rig, "viewed"), MAPPED_MAX);
+    EXPECT_EQ(figure_of(rig, "views"), 89);
+    EXPECT_EQ(make_views(rig, 92, 92, 0), 92);
+    EXPECT_EQ(figure_of(rig, "viewed"), MAPPED_MAX + 92);
+    EXPECT_EQ(figure_of(rig, "views"), 90);
+    EXPECT_EQ(make_views(rig, 93, 93, 0), 93);
     uint64_t left = 0, views = 0;
     for (uint64_t holes = 92; left + holes <= MAPPED_THEN; holes--) {
         if (holes == 89) continue;
         left += holes;
         views++;
     }
-    EXPECT_EQ(figure_of(&rig, "viewed"), left + 93);
-    EXPECT_EQ(figure_of(&rig, "views"), views + 1);
-    EXPECT_OK(strata_validate(rig.s));
+    EXPECT_EQ(figure_of(rig, "viewed"), left + 93);
+    EXPECT_EQ(figure_of(rig, "views"), views + 1);
+    EXPECT_OK(strata_validate(rig->s));
     /* The newest is found again; the oldest was ended, and is not. */
-    uint64_t maps = rig_calls(&rig, STRATA_CALL_map);
-    RIG_FREE(&rig, allocate_over(&rig, 93));
-    EXPECT_EQ(rig_calls(&rig, STRATA_CALL_map), maps);
+    uint64_t maps = rig_calls(rig, STRATA_CALL_map);
+    RIG_FREE(rig, allocate_over(rig, 93));
+    EXPECT_EQ(rig_calls(rig, STRATA_CALL_map), maps);
 }
 
 /* The aliases of the views that end here stay mapped until the work before their end is done. */
-TEST(growth_views, ended_views_stay_mapped_under_running_work) {
+TEST_RIG(growth_views, ended_views_stay_mapped_under_running_work, 0, EXACT) {
     enum { LONG = 50 * 1000 * 1000 };
-    RIG(rig, EXACT, 0);
-    rig_advance(&rig, LATER);
-    make_holes(&rig, HOLES);
-    EXPECT_EQ(make_views(&rig, 2, 92, 89), MAPPED_MAX + 92);
-    rig_work(&rig, NULL, LONG, 0);
-    EXPECT_EQ(make_views(&rig, 93, 93, 0), 93);
-    EXPECT_EQ(make_views(&rig, 94, 94, 0), 94);
-    EXPECT_EQ(rig_calls(&rig, STRATA_CALL_unmap), 0);
-    rig_advance(&rig, LONG);
-    EXPECT_EQ(make_views(&rig, 95, 95, 0), 95);
-    EXPECT_GT(rig_calls(&rig, STRATA_CALL_unmap), 0);
+    rig_advance(rig, LATER);
+    make_holes(rig, HOLES);
+    EXPECT_EQ(make_views(rig, 2, 92, 89), MAPPED_MAX + 92);
+    rig_work(rig, NULL, LONG, 0);
+    EXPECT_EQ(make_views(rig, 93, 93, 0), 93);
+    EXPECT_EQ(make_views(rig, 94, 94, 0), 94);
+    EXPECT_EQ(rig_calls(rig, STRATA_CALL_unmap), 0);
+    rig_advance(rig, LONG);
+    EXPECT_EQ(make_views(rig, 95, 95, 0), 95);
+    EXPECT_GT(rig_calls(rig, STRATA_CALL_unmap), 0);
 }
 
 /* Of two views of one size the one that served last. */
-TEST(growth_views, the_newest_of_equal_ones_serves) {
-    RIG(rig, EXACT, 0);
-    make_holes(&rig, 4);
-    strata_block_t first = allocate_over(&rig, 2), second = allocate_over(&rig, 2);
-    EXPECT_EQ(figure_of(&rig, "views"), 2);
-    RIG_FREE(&rig, second, first);
-    strata_block_t third = allocate_over(&rig, 2);
+TEST_RIG(growth_views, the_newest_of_equal_ones_serves, 0, EXACT) {
+    make_holes(rig, 4);
+    strata_block_t first = allocate_over(rig, 2), second = allocate_over(rig, 2);
+    EXPECT_EQ(figure_of(rig, "views"), 2);
+    RIG_FREE(rig, second, first);
+    strata_block_t third = allocate_over(rig, 2);
     EXPECT_EQ(third.ptr, second.ptr);
-    RIG_FREE(&rig, third);
+    RIG_FREE(rig, third);
     /* It has served again, and so is the newest also where the other was freed last. */
-    third = allocate_over(&rig, 2);
-    strata_block_t fourth = allocate_over(&rig, 2);
+    third = allocate_over(rig, 2);
+    strata_block_t fourth = allocate_over(rig, 2);
     EXPECT_EQ(third.ptr, second.ptr);
     EXPECT_EQ(fourth.ptr, first.ptr);
-    RIG_FREE(&rig, third, fourth);
-    third = allocate_over(&rig, 2);
+    RIG_FREE(rig, third, fourth);
+    third = allocate_over(rig, 2);
     EXPECT_EQ(third.ptr, first.ptr);
-    RIG_FREE(&rig, third);
+    RIG_FREE(rig, third);
 }
 
 /* Of two gaps as large as the handle the first one is taken, and of two gaps the one that is least too large. */

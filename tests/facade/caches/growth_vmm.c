@@ -18,94 +18,88 @@ static strata_block_t between_two_holes(rig_t *rig) {
 static int maps(rig_t *rig) { return (int)rig_calls(rig, STRATA_CALL_map) - (int)rig_calls(rig, STRATA_CALL_create); }
 
 /* The handles of both holes are mapped a second time, one after the other; the first mappings stay, and nobody waits. */
-TEST(growth_vmm, idle_handles_are_one_block_in_a_view) {
-    RIG(rig, EXACT, 0);
-    strata_block_t middle = between_two_holes(&rig);
-    EXPECT_EQ(reserved(&rig), 124 * MIB);
-    strata_block_t block = rig_allocate(&rig, NULL, 4 * MIB);
-    EXPECT_EQ(reserved(&rig), 124 * MIB);
-    EXPECT_EQ(maps(&rig), 2);
-    EXPECT_EQ(rig_calls(&rig, STRATA_CALL_unmap), 0);
-    EXPECT_EQ(rig_calls(&rig, STRATA_CALL_synchronise), 0);
-    EXPECT_OK(strata_validate(rig.s));
-    strata_block_t next = rig_allocate(&rig, NULL, 4 * MIB);
-    EXPECT_EQ(reserved(&rig), 128 * MIB);
-    EXPECT_OK(strata_validate(rig.s));
-    RIG_FREE(&rig, middle, block, next);
-    EXPECT_OK(strata_validate(rig.s));
+TEST_RIG(growth_vmm, idle_handles_are_one_block_in_a_view, 0, EXACT) {
+    strata_block_t middle = between_two_holes(rig);
+    EXPECT_EQ(reserved(rig), 124 * MIB);
+    strata_block_t block = rig_allocate(rig, NULL, 4 * MIB);
+    EXPECT_EQ(reserved(rig), 124 * MIB);
+    EXPECT_EQ(maps(rig), 2);
+    EXPECT_EQ(rig_calls(rig, STRATA_CALL_unmap), 0);
+    EXPECT_EQ(rig_calls(rig, STRATA_CALL_synchronise), 0);
+    EXPECT_OK(strata_validate(rig->s));
+    strata_block_t next = rig_allocate(rig, NULL, 4 * MIB);
+    EXPECT_EQ(reserved(rig), 128 * MIB);
+    EXPECT_OK(strata_validate(rig->s));
+    RIG_FREE(rig, middle, block, next);
+    EXPECT_OK(strata_validate(rig->s));
 }
 
 /* What a freed block had of the handles serves others, at the addresses that it has there. */
-TEST(growth_vmm, what_a_view_had_is_free_again) {
-    RIG(rig, EXACT, 0);
-    strata_block_t middle = between_two_holes(&rig), block = rig_allocate(&rig, NULL, 4 * MIB);
-    EXPECT_OK(strata_free(rig.s, block.ref));
-    strata_block_t low = rig_allocate(&rig, NULL, 2 * MIB), high = rig_allocate(&rig, NULL, 2 * MIB);
-    EXPECT_EQ(reserved(&rig), 124 * MIB);
+TEST_RIG(growth_vmm, what_a_view_had_is_free_again, 0, EXACT) {
+    strata_block_t middle = between_two_holes(rig), block = rig_allocate(rig, NULL, 4 * MIB);
+    EXPECT_OK(strata_free(rig->s, block.ref));
+    strata_block_t low = rig_allocate(rig, NULL, 2 * MIB), high = rig_allocate(rig, NULL, 2 * MIB);
+    EXPECT_EQ(reserved(rig), 124 * MIB);
     EXPECT_NE(low.ptr, block.ptr);
     EXPECT_NE(high.ptr, block.ptr);
-    EXPECT_OK(strata_validate(rig.s));
-    RIG_FREE(&rig, low, high, middle);
+    EXPECT_OK(strata_validate(rig->s));
+    RIG_FREE(rig, low, high, middle);
 }
 
 /* A program that repeats itself finds the view again, and asks nothing of the device. */
-TEST(growth_vmm, a_view_is_found_again) {
-    RIG(rig, EXACT, 0);
-    strata_block_t middle = between_two_holes(&rig);
+TEST_RIG(growth_vmm, a_view_is_found_again, 0, EXACT) {
+    strata_block_t middle = between_two_holes(rig);
     void *first = NULL;
     for (int step = 0; step < 4; step++) {
-        strata_block_t block = rig_allocate(&rig, NULL, 4 * MIB);
+        strata_block_t block = rig_allocate(rig, NULL, 4 * MIB);
         if (step == 0) first = block.ptr;
         EXPECT_EQ(block.ptr, first);
-        EXPECT_OK(strata_free(rig.s, block.ref));
-        strata_block_t low = rig_allocate(&rig, NULL, 2 * MIB), high = rig_allocate(&rig, NULL, 2 * MIB);
-        RIG_FREE(&rig, low, high);
-        EXPECT_EQ(maps(&rig), 2);
+        EXPECT_OK(strata_free(rig->s, block.ref));
+        strata_block_t low = rig_allocate(rig, NULL, 2 * MIB), high = rig_allocate(rig, NULL, 2 * MIB);
+        RIG_FREE(rig, low, high);
+        EXPECT_EQ(maps(rig), 2);
     }
-    EXPECT_EQ(reserved(&rig), 124 * MIB);
-    RIG_FREE(&rig, middle);
+    EXPECT_EQ(reserved(rig), 124 * MIB);
+    RIG_FREE(rig, middle);
 }
 
 /* 4 MiB at the high end of one handle and 6 at the low end of another. */
-TEST(growth_vmm, ends_of_handles_are_one_block) {
-    RIG(rig, EXACT, 0);
-    strata_block_t a = rig_allocate(&rig, NULL, 10 * MIB), b = rig_allocate(&rig, NULL, 2 * MIB),
-                   c = rig_allocate(&rig, NULL, 10 * MIB), d = rig_allocate(&rig, NULL, 2 * MIB);
-    EXPECT_OK(strata_free(rig.s, a.ref));
-    strata_block_t low_of_a = rig_allocate(&rig, NULL, 6 * MIB), high_of_a = rig_allocate(&rig, NULL, 4 * MIB);
-    EXPECT_OK(strata_free(rig.s, c.ref));
-    strata_block_t low_of_c = rig_allocate(&rig, NULL, 6 * MIB), high_of_c = rig_allocate(&rig, NULL, 4 * MIB);
-    RIG_FREE(&rig, high_of_a, low_of_c);
-    strata_block_t block = rig_allocate(&rig, NULL, 10 * MIB);
-    EXPECT_EQ(reserved(&rig), 24 * MIB);
-    EXPECT_EQ(maps(&rig), 2);
-    EXPECT_OK(strata_validate(rig.s));
-    RIG_FREE(&rig, b, d, low_of_a, high_of_c, block);
+TEST_RIG(growth_vmm, ends_of_handles_are_one_block, 0, EXACT) {
+    strata_block_t a = rig_allocate(rig, NULL, 10 * MIB), b = rig_allocate(rig, NULL, 2 * MIB),
+                   c = rig_allocate(rig, NULL, 10 * MIB), d = rig_allocate(rig, NULL, 2 * MIB);
+    EXPECT_OK(strata_free(rig->s, a.ref));
+    strata_block_t low_of_a = rig_allocate(rig, NULL, 6 * MIB), high_of_a = rig_allocate(rig, NULL, 4 * MIB);
+    EXPECT_OK(strata_free(rig->s, c.ref));
+    strata_block_t low_of_c = rig_allocate(rig, NULL, 6 * MIB), high_of_c = rig_allocate(rig, NULL, 4 * MIB);
+    RIG_FREE(rig, high_of_a, low_of_c);
+    strata_block_t block = rig_allocate(rig, NULL, 10 * MIB);
+    EXPECT_EQ(reserved(rig), 24 * MIB);
+    EXPECT_EQ(maps(rig), 2);
+    EXPECT_OK(strata_validate(rig->s));
+    RIG_FREE(rig, b, d, low_of_a, high_of_c, block);
 }
 
 /* Of 100 MiB 4 are idle, and of 106 then 100: the rest is created, and is a part of the block. */
-TEST(growth_vmm, only_what_is_short_is_created) {
-    RIG(rig, EXACT, 0);
-    strata_block_t middle = between_two_holes(&rig), other = rig_allocate(&rig, NULL, 100 * MIB), block;
-    EXPECT_EQ(reserved(&rig), 124 * MIB + 96 * MIB);
-    EXPECT_OK(strata_free(rig.s, other.ref));
-    block = rig_allocate(&rig, NULL, 106 * MIB);
-    EXPECT_EQ(reserved(&rig), 124 * MIB + 102 * MIB);
-    EXPECT_OK(strata_validate(rig.s));
-    RIG_FREE(&rig, middle, block);
+TEST_RIG(growth_vmm, only_what_is_short_is_created, 0, EXACT) {
+    strata_block_t middle = between_two_holes(rig), other = rig_allocate(rig, NULL, 100 * MIB), block;
+    EXPECT_EQ(reserved(rig), 124 * MIB + 96 * MIB);
+    EXPECT_OK(strata_free(rig->s, other.ref));
+    block = rig_allocate(rig, NULL, 106 * MIB);
+    EXPECT_EQ(reserved(rig), 124 * MIB + 102 * MIB);
+    EXPECT_OK(strata_validate(rig->s));
+    RIG_FREE(rig, middle, block);
 }
 
 /* Work may still use the addresses of a view: they end after it. */
-TEST(growth_vmm, a_view_ends_once_its_work_is_done) {
+TEST_RIG(growth_vmm, a_view_ends_once_its_work_is_done, 0, EXACT) {
     enum { LONG = 50 * 1000 * 1000 };
-    RIG(rig, EXACT, 0);
-    strata_block_t middle = between_two_holes(&rig), block = rig_allocate(&rig, NULL, 4 * MIB);
-    rig_work(&rig, NULL, LONG, block.ref);
-    RIG_FREE(&rig, block, middle);
-    EXPECT_EQ(rig_calls(&rig, STRATA_CALL_unmap), 0);
-    EXPECT_OK(strata_release(rig.s, rig.gpu, NULL));
-    EXPECT_EQ(rig_calls(&rig, STRATA_CALL_unmap), rig_calls(&rig, STRATA_CALL_map));
-    EXPECT_EQ(reserved(&rig), 0);
+    strata_block_t middle = between_two_holes(rig), block = rig_allocate(rig, NULL, 4 * MIB);
+    rig_work(rig, NULL, LONG, block.ref);
+    RIG_FREE(rig, block, middle);
+    EXPECT_EQ(rig_calls(rig, STRATA_CALL_unmap), 0);
+    EXPECT_OK(strata_release(rig->s, rig->gpu, NULL));
+    EXPECT_EQ(rig_calls(rig, STRATA_CALL_unmap), rig_calls(rig, STRATA_CALL_map));
+    EXPECT_EQ(reserved(rig), 0);
 }
 
 /* Each call of the device that a view makes refused once: the request says why, and leaves nothing behind. */
@@ -127,59 +121,56 @@ TEST(growth_vmm, a_view_that_the_device_refuses_leaves_nothing) {
 }
 
 /* Its mappings stay then, and its handles with them, until the device takes them back. */
-TEST(growth_vmm, a_view_that_does_not_end_keeps_its_handles) {
-    RIG(rig, EXACT, 0);
-    strata_block_t middle = between_two_holes(&rig), block = rig_allocate(&rig, NULL, 4 * MIB);
-    RIG_FREE(&rig, middle, block);
-    ASSERT_OK(strata_sim_fail(rig.devices[0], STRATA_CALL_unmap, 1, false, STRATA_E_DEVICE));
-    EXPECT_OK(strata_release(rig.s, rig.gpu, NULL));
-    EXPECT_EQ(reserved(&rig), 2 * MIB);
-    EXPECT_OK(strata_release(rig.s, rig.gpu, NULL));
-    EXPECT_EQ(reserved(&rig), 0);
+TEST_RIG(growth_vmm, a_view_that_does_not_end_keeps_its_handles, 0, EXACT) {
+    strata_block_t middle = between_two_holes(rig), block = rig_allocate(rig, NULL, 4 * MIB);
+    RIG_FREE(rig, middle, block);
+    ASSERT_OK(strata_sim_fail(rig->devices[0], STRATA_CALL_unmap, 1, false, STRATA_E_DEVICE));
+    EXPECT_OK(strata_release(rig->s, rig->gpu, NULL));
+    EXPECT_EQ(reserved(rig), 2 * MIB);
+    EXPECT_OK(strata_release(rig->s, rig->gpu, NULL));
+    EXPECT_EQ(reserved(rig), 0);
 }
 
 /* A block of a view is freed by pointer, has the figures of any, and stands once in the map. */
 static void count_row(const strata_snapshot_row_t *row, void *context) { *(uint64_t *)context += row->block.size; }
 
 /* Of a view that is used again for less, what it has no part of now stays all the same, until the view ends. */
-TEST(growth_vmm, a_view_in_use_keeps_its_handles) {
-    RIG(rig, EXACT, 0);
-    strata_block_t middle = between_two_holes(&rig), block = rig_allocate(&rig, NULL, 4 * MIB);
-    EXPECT_OK(strata_free(rig.s, block.ref));
-    strata_block_t low = rig_allocate(&rig, NULL, 2 * MIB), high = rig_allocate(&rig, NULL, 2 * MIB);
-    strata_block_t other = rig_allocate(&rig, NULL, 120 * MIB), large = rig_allocate(&rig, NULL, 8 * MIB);
-    RIG_FREE(&rig, low, high);
-    block = rig_allocate(&rig, NULL, 3 * MIB);
-    uint64_t before = reserved(&rig);
-    (void)rig_release(&rig);
+TEST_RIG(growth_vmm, a_view_in_use_keeps_its_handles, 0, EXACT) {
+    strata_block_t middle = between_two_holes(rig), block = rig_allocate(rig, NULL, 4 * MIB);
+    EXPECT_OK(strata_free(rig->s, block.ref));
+    strata_block_t low = rig_allocate(rig, NULL, 2 * MIB), high = rig_allocate(rig, NULL, 2 * MIB);
+    strata_block_t other = rig_allocate(rig, NULL, 120 * MIB), large = rig_allocate(rig, NULL, 8 * MIB);
+    RIG_FREE(rig, low, high);
+    block = rig_allocate(rig, NULL, 3 * MIB);
+    uint64_t before = reserved(rig);
+    (void)rig_release(rig);
     EXPECT_GT(before, 0);
-    EXPECT_OK(strata_validate(rig.s));
-    RIG_FREE(&rig, block, middle, other, large);
-    EXPECT_OK(strata_validate(rig.s));
-    (void)rig_release(&rig);
-    EXPECT_EQ(reserved(&rig), 0);
-    EXPECT_OK(strata_validate(rig.s));
+    EXPECT_OK(strata_validate(rig->s));
+    RIG_FREE(rig, block, middle, other, large);
+    EXPECT_OK(strata_validate(rig->s));
+    (void)rig_release(rig);
+    EXPECT_EQ(reserved(rig), 0);
+    EXPECT_OK(strata_validate(rig->s));
 }
 
 /* The block uses two of the three handles of the view. The third is idle, but its second mapping must not end. */
-TEST(growth_vmm, an_idle_handle_of_a_view_in_use_stays) {
-    RIG(rig, EXACT, 0);
+TEST_RIG(growth_vmm, an_idle_handle_of_a_view_in_use_stays, 0, EXACT) {
     strata_block_t holes[3], between[2];
     for (int i = 0; i < 3; i++) {
-        holes[i] = rig_allocate(&rig, NULL, 2 * MIB);
-        if (i < 2) between[i] = rig_allocate(&rig, NULL, 40 * MIB);
+        holes[i] = rig_allocate(rig, NULL, 2 * MIB);
+        if (i < 2) between[i] = rig_allocate(rig, NULL, 40 * MIB);
     }
-    RIG_FREE(&rig, holes[0], holes[1], holes[2]);
-    strata_block_t all = rig_allocate(&rig, NULL, 6 * MIB);
-    EXPECT_EQ(maps(&rig), 3);
-    RIG_FREE(&rig, all);
-    strata_block_t part = rig_allocate(&rig, NULL, 3 * MIB);
+    RIG_FREE(rig, holes[0], holes[1], holes[2]);
+    strata_block_t all = rig_allocate(rig, NULL, 6 * MIB);
+    EXPECT_EQ(maps(rig), 3);
+    RIG_FREE(rig, all);
+    strata_block_t part = rig_allocate(rig, NULL, 3 * MIB);
     EXPECT_EQ(part.ptr, all.ptr);
-    (void)rig_release(&rig);
-    EXPECT_EQ(reserved(&rig), 86 * MIB);
-    EXPECT_OK(strata_validate(rig.s));
-    RIG_FREE(&rig, part, between[0], between[1]);
-    rig_expect_empty(&rig);
+    (void)rig_release(rig);
+    EXPECT_EQ(reserved(rig), 86 * MIB);
+    EXPECT_OK(strata_validate(rig->s));
+    RIG_FREE(rig, part, between[0], between[1]);
+    rig_expect_empty(rig);
 }
 
 static void has_no_more(rig_t *rig) {
@@ -187,21 +178,21 @@ static void has_no_more(rig_t *rig) {
 }
 
 /* More might be created, if the device had some. */
-TEST(growth_vmm, what_lies_idle_is_joined_where_the_device_has_no_more) {
-    RIG(rig, "stack: [auto_growth_vmm: {slack: 1, slack_least: 1GiB}, vmm]", 0);
+TEST_RIG(growth_vmm, what_lies_idle_is_joined_where_the_device_has_no_more, 0,
+         "stack: [auto_growth_vmm: {slack: 1, slack_least: 1GiB}, vmm]") {
     strata_block_t blocks[64];
     size_t count = 0;
-    while (count < 8) blocks[count++] = rig_allocate(&rig, NULL, 2 * MIB);
-    has_no_more(&rig);
-    while (count < COUNT(blocks) && strata_allocate(rig.s, rig.gpu, NULL, 2 * MIB, &blocks[count]) == STRATA_OK) count++;
+    while (count < 8) blocks[count++] = rig_allocate(rig, NULL, 2 * MIB);
+    has_no_more(rig);
+    while (count < COUNT(blocks) && strata_allocate(rig->s, rig->gpu, NULL, 2 * MIB, &blocks[count]) == STRATA_OK) count++;
     ASSERT_TRUE(count < COUNT(blocks));
-    RIG_FREE(&rig, blocks[1], blocks[3]);
-    strata_block_t block = rig_allocate(&rig, NULL, 4 * MIB);
-    strata_sim_clear_faults(rig.devices[0]);
-    EXPECT_OK(strata_validate(rig.s));
+    RIG_FREE(rig, blocks[1], blocks[3]);
+    strata_block_t block = rig_allocate(rig, NULL, 4 * MIB);
+    strata_sim_clear_faults(rig->devices[0]);
+    EXPECT_OK(strata_validate(rig->s));
     for (size_t i = 0; i < count; i++)
-        if (i != 1 && i != 3) EXPECT_OK(strata_free(rig.s, blocks[i].ref));
-    EXPECT_OK(strata_free(rig.s, block.ref));
+        if (i != 1 && i != 3) EXPECT_OK(strata_free(rig->s, blocks[i].ref));
+    EXPECT_OK(strata_free(rig->s, block.ref));
 }
 
 /* Little blocks have handles of their own, as long as the device has some for them; and large ones do without them. */
@@ -218,36 +209,34 @@ TEST(growth_vmm, one_pool_serves_for_the_other_where_the_device_has_no_more) {
     }
 }
 
-TEST(growth_vmm, a_block_of_a_view_is_like_any) {
-    RIG(rig, EXACT, 0);
-    strata_block_t middle = between_two_holes(&rig), block = rig_allocate(&rig, NULL, 4 * MIB);
+TEST_RIG(growth_vmm, a_block_of_a_view_is_like_any, 0, EXACT) {
+    strata_block_t middle = between_two_holes(rig), block = rig_allocate(rig, NULL, 4 * MIB);
     uint64_t bytes = 0;
-    EXPECT_OK(strata_snapshot(rig.s, rig.gpu, count_row, &bytes));
+    EXPECT_OK(strata_snapshot(rig->s, rig->gpu, count_row, &bytes));
     EXPECT_EQ(bytes, 124 * MIB);
-    EXPECT_EQ(rig_figures(&rig).allocated_bytes, 124 * MIB);
-    EXPECT_OK(strata_free_pointer(rig.s, block.ptr));
-    EXPECT_NE(strata_free(rig.s, block.ref), STRATA_OK);
-    EXPECT_EQ(rig_figures(&rig).allocated_bytes, 120 * MIB);
-    RIG_FREE(&rig, middle);
+    EXPECT_EQ(rig_figures(rig).allocated_bytes, 124 * MIB);
+    EXPECT_OK(strata_free_pointer(rig->s, block.ptr));
+    EXPECT_NE(strata_free(rig->s, block.ref), STRATA_OK);
+    EXPECT_EQ(rig_figures(rig).allocated_bytes, 120 * MIB);
+    RIG_FREE(rig, middle);
 }
 
-TEST(growth_vmm, without_views_memory_is_created) {
-    RIG(rig, "stack: [auto_growth_vmm: {slack: 0, slack_least: 0, views: false}, vmm]", 0);
-    strata_block_t middle = between_two_holes(&rig), block = rig_allocate(&rig, NULL, 4 * MIB);
-    EXPECT_EQ(reserved(&rig), 126 * MIB);
-    EXPECT_EQ(maps(&rig), 0);
-    RIG_FREE(&rig, middle, block);
+TEST_RIG(growth_vmm, without_views_memory_is_created, 0,
+         "stack: [auto_growth_vmm: {slack: 0, slack_least: 0, views: false}, vmm]") {
+    strata_block_t middle = between_two_holes(rig), block = rig_allocate(rig, NULL, 4 * MIB);
+    EXPECT_EQ(reserved(rig), 126 * MIB);
+    EXPECT_EQ(maps(rig), 0);
+    RIG_FREE(rig, middle, block);
 }
 
 /* Blocks of up to 256 KiB, and larger ones, have handles of their own. */
-TEST(growth_vmm, small_blocks_keep_no_large_handle) {
-    RIG(rig, EXACT, 0);
-    strata_block_t large = rig_allocate(&rig, NULL, 4 * MIB - 256 * 1024), small = rig_allocate(&rig, NULL, 256 * 1024);
-    EXPECT_EQ(reserved(&rig), 6 * MIB);
-    EXPECT_OK(strata_free(rig.s, large.ref));
-    EXPECT_OK(strata_release(rig.s, rig.gpu, NULL));
-    EXPECT_EQ(reserved(&rig), 2 * MIB);
-    RIG_FREE(&rig, small);
+TEST_RIG(growth_vmm, small_blocks_keep_no_large_handle, 0, EXACT) {
+    strata_block_t large = rig_allocate(rig, NULL, 4 * MIB - 256 * 1024), small = rig_allocate(rig, NULL, 256 * 1024);
+    EXPECT_EQ(reserved(rig), 6 * MIB);
+    EXPECT_OK(strata_free(rig->s, large.ref));
+    EXPECT_OK(strata_release(rig->s, rig->gpu, NULL));
+    EXPECT_EQ(reserved(rig), 2 * MIB);
+    RIG_FREE(rig, small);
 }
 
 /* A share of what was needed, and at least so much: memory is created before views are made. */
@@ -265,73 +254,67 @@ TEST(growth_vmm, within_the_slack_memory_is_created) {
 }
 
 /* A program may ask for more than there is, to see how much that is. */
-TEST(growth_vmm, what_was_refused_was_not_needed) {
-    RIG(rig, "stack: [auto_growth_vmm: {}, vmm]", 0);
-    strata_block_t first = rig_allocate(&rig, NULL, 2 * MIB), none;
-    for (int i = 0; i < 4; i++) EXPECT_STATUS(STRATA_E_NO_MEMORY, strata_allocate(rig.s, rig.gpu, NULL, 1024 * GIB, &none));
-    strata_block_t second = rig_allocate(&rig, NULL, 3 * MIB);
-    EXPECT_LE(reserved(&rig), 8 * MIB);
-    RIG_FREE(&rig, first, second);
+TEST_RIG(growth_vmm, what_was_refused_was_not_needed, 0, "stack: [auto_growth_vmm: {}, vmm]") {
+    strata_block_t first = rig_allocate(rig, NULL, 2 * MIB), none;
+    for (int i = 0; i < 4; i++) EXPECT_STATUS(STRATA_E_NO_MEMORY, strata_allocate(rig->s, rig->gpu, NULL, 1024 * GIB, &none));
+    strata_block_t second = rig_allocate(rig, NULL, 3 * MIB);
+    EXPECT_LE(reserved(rig), 8 * MIB);
+    RIG_FREE(rig, first, second);
 }
 
 /* A view of the idle memory would need more handles than the device can give. */
-TEST(growth_vmm, a_request_above_the_device_takes_nothing_beside_idle_memory) {
-    RIG(rig, "stack: [auto_growth_vmm, vmm]", 8 * GIB);
+TEST_RIG(growth_vmm, a_request_above_the_device_takes_nothing_beside_idle_memory, 8 * GIB, "stack: [auto_growth_vmm, vmm]") {
     strata_block_t none;
-    EXPECT_OK(strata_free(rig.s, rig_allocate(&rig, NULL, 2 * GIB).ref));
-    EXPECT_STATUS(STRATA_E_NO_MEMORY, strata_allocate(rig.s, rig.gpu, NULL, 40 * GIB, &none));
-    EXPECT_EQ(rig_figures(&rig).peak_reserved_bytes, 2 * GIB);
+    EXPECT_OK(strata_free(rig->s, rig_allocate(rig, NULL, 2 * GIB).ref));
+    EXPECT_STATUS(STRATA_E_NO_MEMORY, strata_allocate(rig->s, rig->gpu, NULL, 40 * GIB, &none));
+    EXPECT_EQ(rig_figures(rig).peak_reserved_bytes, 2 * GIB);
 }
 
 /* What is left of the memory that came for a block touches the room after it, and the next block begins there. */
-TEST(growth_vmm, blocks_follow_one_another) {
-    RIG(rig, EXACT, 0);
-    strata_block_t a = rig_allocate(&rig, NULL, 3 * MIB), b = rig_allocate(&rig, NULL, 3 * MIB);
+TEST_RIG(growth_vmm, blocks_follow_one_another, 0, EXACT) {
+    strata_block_t a = rig_allocate(rig, NULL, 3 * MIB), b = rig_allocate(rig, NULL, 3 * MIB);
     EXPECT_EQ((char *)b.ptr - (char *)a.ptr, 3 * MIB);
-    EXPECT_EQ(reserved(&rig), 6 * MIB);
-    RIG_FREE(&rig, a, b);
+    EXPECT_EQ(reserved(rig), 6 * MIB);
+    RIG_FREE(rig, a, b);
 }
 
 /* Handles from the middle of what is mapped go, and blocks on either side stay. */
-TEST(growth_vmm, idle_handles_go_back_from_between_live_blocks) {
-    RIG(rig, EXACT, 0);
+TEST_RIG(growth_vmm, idle_handles_go_back_from_between_live_blocks, 0, EXACT) {
     strata_block_t blocks[5];
-    for (int i = 0; i < 5; i++) blocks[i] = rig_allocate(&rig, NULL, 4 * MIB);
-    EXPECT_OK(strata_free(rig.s, blocks[1].ref));
-    EXPECT_OK(strata_free(rig.s, blocks[3].ref));
-    EXPECT_OK(strata_release(rig.s, rig.gpu, NULL));
-    EXPECT_EQ(reserved(&rig), 12 * MIB);
-    EXPECT_OK(strata_validate(rig.s));
-    strata_block_t again = rig_allocate(&rig, NULL, 4 * MIB);
+    for (int i = 0; i < 5; i++) blocks[i] = rig_allocate(rig, NULL, 4 * MIB);
+    EXPECT_OK(strata_free(rig->s, blocks[1].ref));
+    EXPECT_OK(strata_free(rig->s, blocks[3].ref));
+    EXPECT_OK(strata_release(rig->s, rig->gpu, NULL));
+    EXPECT_EQ(reserved(rig), 12 * MIB);
+    EXPECT_OK(strata_validate(rig->s));
+    strata_block_t again = rig_allocate(rig, NULL, 4 * MIB);
     EXPECT_TRUE(again.ptr == blocks[1].ptr || again.ptr == blocks[3].ptr);
-    EXPECT_EQ(reserved(&rig), 16 * MIB);
-    RIG_FREE(&rig, blocks[0], blocks[2], blocks[4], again);
-    EXPECT_OK(strata_release(rig.s, rig.gpu, NULL));
-    EXPECT_EQ(reserved(&rig), 0);
+    EXPECT_EQ(reserved(rig), 16 * MIB);
+    RIG_FREE(rig, blocks[0], blocks[2], blocks[4], again);
+    EXPECT_OK(strata_release(rig->s, rig->gpu, NULL));
+    EXPECT_EQ(reserved(rig), 0);
 }
 
 static int ranges(rig_t *rig) { return (int)rig_calls(rig, STRATA_CALL_reserve) - (int)rig_calls(rig, STRATA_CALL_unreserve); }
 
 /* So do those of a range that never had anything, and of one whose last piece is a view's. */
-TEST(growth_vmm, addresses_go_back_with_the_last_that_lay_there) {
-    RIG(rig, EXACT, 0);
-    strata_block_t small = rig_allocate(&rig, NULL, 4096), middle = between_two_holes(&rig),
-                   view = rig_allocate(&rig, NULL, 4 * MIB);
-    int all = ranges(&rig);
+TEST_RIG(growth_vmm, addresses_go_back_with_the_last_that_lay_there, 0, EXACT) {
+    strata_block_t small = rig_allocate(rig, NULL, 4096), middle = between_two_holes(rig), view = rig_allocate(rig, NULL, 4 * MIB);
+    int all = ranges(rig);
     EXPECT_GE(all, 2);
-    RIG_FREE(&rig, middle, view);
-    EXPECT_OK(strata_release(rig.s, rig.gpu, NULL));
-    EXPECT_LT(ranges(&rig), all);
-    EXPECT_GE(ranges(&rig), 1);
-    RIG_FREE(&rig, small);
-    EXPECT_OK(strata_release(rig.s, rig.gpu, NULL));
-    EXPECT_EQ(ranges(&rig), 0);
-    EXPECT_OK(strata_sim_fail(rig.devices[0], STRATA_CALL_create, 1, true, STRATA_E_NO_MEMORY));
+    RIG_FREE(rig, middle, view);
+    EXPECT_OK(strata_release(rig->s, rig->gpu, NULL));
+    EXPECT_LT(ranges(rig), all);
+    EXPECT_GE(ranges(rig), 1);
+    RIG_FREE(rig, small);
+    EXPECT_OK(strata_release(rig->s, rig->gpu, NULL));
+    EXPECT_EQ(ranges(rig), 0);
+    EXPECT_OK(strata_sim_fail(rig->devices[0], STRATA_CALL_create, 1, true, STRATA_E_NO_MEMORY));
     strata_block_t none;
-    EXPECT_STATUS(STRATA_E_NO_MEMORY, strata_allocate(rig.s, rig.gpu, NULL, MIB, &none));
-    strata_sim_clear_faults(rig.devices[0]);
-    EXPECT_OK(strata_release(rig.s, rig.gpu, NULL));
-    EXPECT_EQ(ranges(&rig), 0);
+    EXPECT_STATUS(STRATA_E_NO_MEMORY, strata_allocate(rig->s, rig->gpu, NULL, MIB, &none));
+    strata_sim_clear_faults(rig->devices[0]);
+    EXPECT_OK(strata_release(rig->s, rig->gpu, NULL));
+    EXPECT_EQ(ranges(rig), 0);
 }
 
 /* Where a mapping could not be ended nobody is served: after a move, and after a release. */
@@ -354,14 +337,13 @@ TEST(growth_vmm, addresses_that_the_device_keeps_serve_nobody) {
 }
 
 /* What is in use above the same source by another stream is never moved to this one. */
-TEST(growth_vmm, handles_reach_other_streams_through_the_device_alone) {
-    RIG(rig, EXACT, 64 * MIB);
-    strata_stream_t other = rig_stream(&rig);
-    strata_block_t mine = rig_allocate(&rig, NULL, 40 * MIB);
-    EXPECT_OK(strata_free(rig.s, mine.ref));
-    strata_block_t others = rig_allocate(&rig, other, 40 * MIB);
-    EXPECT_EQ(reserved(&rig), 40 * MIB);
-    RIG_FREE(&rig, others);
+TEST_RIG(growth_vmm, handles_reach_other_streams_through_the_device_alone, 64 * MIB, EXACT) {
+    strata_stream_t other = rig_stream(rig);
+    strata_block_t mine = rig_allocate(rig, NULL, 40 * MIB);
+    EXPECT_OK(strata_free(rig->s, mine.ref));
+    strata_block_t others = rig_allocate(rig, other, 40 * MIB);
+    EXPECT_EQ(reserved(rig), 40 * MIB);
+    RIG_FREE(rig, others);
 }
 
 /* ---- without virtual memory ---- */
@@ -381,12 +363,11 @@ TEST_BY(growth_vmm, another_stack_serves_a_device_without_virtual_memory, open_w
     EXPECT_OK(strata_free(rig->s, block.ref));
 }
 
-TEST(growth_vmm, a_device_with_virtual_memory_has_the_first_stack) {
-    RIG(rig, "strata", 0);
-    strata_block_t block = rig_allocate(&rig, NULL, MIB);
-    EXPECT_EQ(rig_calls(&rig, STRATA_CALL_malloc), 0);
-    EXPECT_EQ(rig_calls(&rig, STRATA_CALL_create), 1);
-    RIG_FREE(&rig, block);
+TEST_RIG(growth_vmm, a_device_with_virtual_memory_has_the_first_stack, 0, "strata") {
+    strata_block_t block = rig_allocate(rig, NULL, MIB);
+    EXPECT_EQ(rig_calls(rig, STRATA_CALL_malloc), 0);
+    EXPECT_EQ(rig_calls(rig, STRATA_CALL_create), 1);
+    RIG_FREE(rig, block);
 }
 
 /* It belongs to the stack beside it. */

@@ -102,15 +102,14 @@ TEST(handle_bounds, a_doubtful_growth_makes_one_handle) {
 }
 
 /* As much as the device has is not doubtful. */
-TEST(handle_bounds, all_that_the_device_has_comes_in_several_handles) {
-    RIG_STACK(rig, EXACT, 5 * GIB);
+TEST_STACK(handle_bounds, all_that_the_device_has_comes_in_several_handles, 5 * GIB, EXACT) {
     uint64_t available, total;
-    ASSERT_OK(strata_device_mem_info(rig.devices[0], &available, &total));
+    ASSERT_OK(strata_device_mem_info(rig->devices[0], &available, &total));
     available -= available % (2 * MIB);
-    uint64_t before = rig_calls(&rig, STRATA_CALL_create);
-    strata_block_t block = rig_allocate(&rig, NULL, available);
-    EXPECT_GT(rig_calls(&rig, STRATA_CALL_create) - before, 1);
-    RIG_FREE(&rig, block);
+    uint64_t before = rig_calls(rig, STRATA_CALL_create);
+    strata_block_t block = rig_allocate(rig, NULL, available);
+    EXPECT_GT(rig_calls(rig, STRATA_CALL_create) - before, 1);
+    RIG_FREE(rig, block);
 }
 
 /* ---- while a handle is made ---- */

@@ -186,34 +186,34 @@ TEST_RIG(idle, a_pool_that_keeps_its_chunks_keeps_them, 0, "stack: [auto_growth,
 /* ---- without a stall ---- */
 
 /* cudaFree would wait for the kernel: so nothing goes before it is over. It may be another stream's, and of another place. */
-TEST(idle, what_the_device_would_wait_for_is_waited_for_by_nobody) {
-    RIG(rig, "stack: [stream_safe, auto_growth, system]" IDLE "places: {managed: [auto_growth, system: {memory: managed}]}\n", 0);
-    strata_stream_t other = rig_stream(&rig), third = rig_stream(&rig);
-    strata_block_t working = rig_allocate(&rig, other, MIB), managed = rig_allocate_in(&rig, strata_managed(0), third, MIB);
-    (void)burst(&rig, NULL);
-    uint64_t held = reserved(&rig), wait = stalled(&rig);
-    rig_work(&rig, other, 5 * SECOND, working.ref);
-    rig_work(&rig, third, 7 * SECOND, managed.ref);
-    let_pass(&rig, 6 * SECOND);
-    EXPECT_EQ(reserved(&rig), held);
-    let_pass(&rig, SECOND + SECOND / 8);
-    EXPECT_LE(reserved(&rig), 24 * MIB);
-    EXPECT_EQ(stalled(&rig), wait);
-    RIG_FREE(&rig, working, managed);
+TEST_RIG(idle, what_the_device_would_wait_for_is_waited_for_by_nobody, 0,
+         "stack: [stream_safe, auto_growth, system]" IDLE "places: {managed: [auto_growth, system: {memory: managed}]}\n") {
+    strata_stream_t other = rig_stream(rig), third = rig_stream(rig);
+    strata_block_t working = rig_allocate(rig, other, MIB), managed = rig_allocate_in(rig, strata_managed(0), third, MIB);
+    (void)burst(rig, NULL);
+    uint64_t held = reserved(rig), wait = stalled(rig);
+    rig_work(rig, other, 5 * SECOND, working.ref);
+    rig_work(rig, third, 7 * SECOND, managed.ref);
+    let_pass(rig, 6 * SECOND);
+    EXPECT_EQ(reserved(rig), held);
+    let_pass(rig, SECOND + SECOND / 8);
+    EXPECT_LE(reserved(rig), 24 * MIB);
+    EXPECT_EQ(stalled(rig), wait);
+    RIG_FREE(rig, working, managed);
 }
 
 /* Virtual memory waits for the work of its own stacks alone: another place's goes on. */
-TEST(idle, virtual_memory_goes_while_other_places_work) {
-    RIG(rig, VMM "places: {managed: [auto_growth, system: {memory: managed}]}\n", 0);
-    strata_stream_t third = rig_stream(&rig);
-    strata_block_t managed = rig_allocate_in(&rig, strata_managed(0), third, MIB);
-    (void)burst(&rig, NULL);
-    uint64_t wait = stalled(&rig);
-    rig_work(&rig, third, 7 * SECOND, managed.ref);
-    let_pass(&rig, SECOND);
-    EXPECT_EQ(reserved(&rig), 0);
-    EXPECT_EQ(stalled(&rig), wait);
-    RIG_FREE(&rig, managed);
+TEST_RIG(idle, virtual_memory_goes_while_other_places_work, 0,
+         VMM "places: {managed: [auto_growth, system: {memory: managed}]}\n") {
+    strata_stream_t third = rig_stream(rig);
+    strata_block_t managed = rig_allocate_in(rig, strata_managed(0), third, MIB);
+    (void)burst(rig, NULL);
+    uint64_t wait = stalled(rig);
+    rig_work(rig, third, 7 * SECOND, managed.ref);
+    let_pass(rig, SECOND);
+    EXPECT_EQ(reserved(rig), 0);
+    EXPECT_EQ(stalled(rig), wait);
+    RIG_FREE(rig, managed);
 }
 
 /* What another stream still uses goes once that is over, without a further request. */

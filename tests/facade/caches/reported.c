@@ -30,58 +30,54 @@ TEST(facade_reported, blocks_of_half_or_twice_the_size_use_the_same_memory) {
 }
 
 /* The same notes. */
-TEST(facade_reported, two_free_blocks_apart_serve_one_of_twice_the_size) {
-    RIG(rig, "strata", 0);
+TEST_RIG(facade_reported, two_free_blocks_apart_serve_one_of_twice_the_size, 0, "strata") {
     strata_block_t blocks[4];
-    allocate_all(&rig, blocks, 4, 16 * MIB);
-    EXPECT_OK(strata_free(rig.s, blocks[0].ref));
-    EXPECT_OK(strata_free(rig.s, blocks[2].ref));
-    blocks[0] = rig_allocate(&rig, NULL, 32 * MIB);
-    EXPECT_LE(peak(&rig), 64 * MIB + PAGE);
-    EXPECT_OK(strata_free(rig.s, blocks[0].ref));
-    EXPECT_OK(strata_free(rig.s, blocks[1].ref));
-    EXPECT_OK(strata_free(rig.s, blocks[3].ref));
+    allocate_all(rig, blocks, 4, 16 * MIB);
+    EXPECT_OK(strata_free(rig->s, blocks[0].ref));
+    EXPECT_OK(strata_free(rig->s, blocks[2].ref));
+    blocks[0] = rig_allocate(rig, NULL, 32 * MIB);
+    EXPECT_LE(peak(rig), 64 * MIB + PAGE);
+    EXPECT_OK(strata_free(rig->s, blocks[0].ref));
+    EXPECT_OK(strata_free(rig->s, blocks[1].ref));
+    EXPECT_OK(strata_free(rig->s, blocks[3].ref));
 }
 
 /* torchrec#4584: an embedding table is moved between rounds, and other libraries need the rest of the card. */
-TEST(facade_reported, rounds_of_large_tables_do_not_grow) {
+TEST_RIG(facade_reported, rounds_of_large_tables_do_not_grow, 96 * GIB, "strata") {
     enum { ROUNDS = 10, PARTS = 11, LEFT = 2, FOREIGN = 4 };
-    RIG(rig, "strata", 96 * GIB);
     for (int round = 0; round < ROUNDS; round++) {
-        strata_block_t parts[PARTS], first = rig_allocate(&rig, NULL, 16 * GIB), table = rig_allocate(&rig, NULL, 33 * GIB);
-        EXPECT_OK(strata_free(rig.s, first.ref));
-        allocate_all(&rig, parts, PARTS, 4 * GIB);
-        free_all(&rig, parts + LEFT, PARTS - LEFT);
-        first = rig_allocate(&rig, NULL, 16 * GIB);
-        EXPECT_OK(strata_free(rig.s, first.ref));
-        EXPECT_OK(strata_free(rig.s, table.ref));
-        free_all(&rig, parts, LEFT);
-        EXPECT_LE(peak(&rig), 77 * GIB + PAGE);
+        strata_block_t parts[PARTS], first = rig_allocate(rig, NULL, 16 * GIB), table = rig_allocate(rig, NULL, 33 * GIB);
+        EXPECT_OK(strata_free(rig->s, first.ref));
+        allocate_all(rig, parts, PARTS, 4 * GIB);
+        free_all(rig, parts + LEFT, PARTS - LEFT);
+        first = rig_allocate(rig, NULL, 16 * GIB);
+        EXPECT_OK(strata_free(rig->s, first.ref));
+        EXPECT_OK(strata_free(rig->s, table.ref));
+        free_all(rig, parts, LEFT);
+        EXPECT_LE(peak(rig), 77 * GIB + PAGE);
     }
     strata_address_t foreign[FOREIGN];
-    for (int i = 0; i < FOREIGN; i++) EXPECT_OK(strata_device_malloc(rig.devices[0], STRATA_MEMORY_DEVICE, 4 * GIB, &foreign[i]));
-    for (int i = 0; i < FOREIGN; i++) EXPECT_OK(strata_device_free(rig.devices[0], STRATA_MEMORY_DEVICE, foreign[i]));
+    for (int i = 0; i < FOREIGN; i++) EXPECT_OK(strata_device_malloc(rig->devices[0], STRATA_MEMORY_DEVICE, 4 * GIB, &foreign[i]));
+    for (int i = 0; i < FOREIGN; i++) EXPECT_OK(strata_device_free(rig->devices[0], STRATA_MEMORY_DEVICE, foreign[i]));
 }
 
 /* pytorch#123548: in each round a small block stays between large ones. */
-TEST(facade_reported, small_blocks_that_stay_do_not_split_the_memory_of_large_ones) {
+TEST_RIG(facade_reported, small_blocks_that_stay_do_not_split_the_memory_of_large_ones, 0, "strata") {
     enum { ROUNDS = 33 };
-    RIG(rig, "strata", 0);
     strata_block_t kept[ROUNDS];
     for (int round = 0; round < ROUNDS; round++) {
-        strata_block_t large[2] = {rig_allocate(&rig, NULL, 160 * MIB)};
-        kept[round] = rig_allocate(&rig, NULL, 2 * MIB);
-        large[1] = rig_allocate(&rig, NULL, 80 * MIB);
-        free_all(&rig, large, 2);
+        strata_block_t large[2] = {rig_allocate(rig, NULL, 160 * MIB)};
+        kept[round] = rig_allocate(rig, NULL, 2 * MIB);
+        large[1] = rig_allocate(rig, NULL, 80 * MIB);
+        free_all(rig, large, 2);
     }
-    EXPECT_LE(peak(&rig), 306 * MIB + 306 * MIB / 50 + PAGE);
-    free_all(&rig, kept, ROUNDS);
+    EXPECT_LE(peak(rig), 306 * MIB + 306 * MIB / 50 + PAGE);
+    free_all(rig, kept, ROUNDS);
 }
 
 /* cupy#4676: millions of pairs of odd sizes, then a block of a fifth of the card. */
-TEST(facade_reported, a_large_block_is_served_after_many_odd_sizes) {
+TEST_RIG(facade_reported, a_large_block_is_served_after_many_odd_sizes, 32 * GIB, "strata") {
     enum { PAIRS = 100 * 1000, OLD = 64 };
-    RIG(rig, "strata", 32 * GIB);
     strata_block_t old[OLD] = {{.ref = 0}};
     uint64_t state = 1;
     for (int i = 0; i < PAIRS; i++) {
@@ -89,40 +85,40 @@ TEST(facade_reported, a_large_block_is_served_after_many_odd_sizes) {
         uint32_t drawn = (uint32_t)(state >> 33);
         size_t size = drawn % 997 == 0 ? 1 + drawn % (83 * MIB) : 1 + drawn % (256 << 10);
         strata_block_t *block = &old[i % OLD];
-        if (block->ref) EXPECT_OK(strata_free(rig.s, block->ref));
-        *block = rig_allocate(&rig, NULL, size | 1);
+        if (block->ref) EXPECT_OK(strata_free(rig->s, block->ref));
+        *block = rig_allocate(rig, NULL, size | 1);
     }
-    free_all(&rig, old, OLD);
-    uint64_t held = rig_figures(&rig).reserved_bytes;
-    strata_block_t large = rig_allocate(&rig, NULL, 6280ull * 1000 * 1000);
-    EXPECT_LE((double)rig_figures(&rig).reserved_bytes, 1.1 * (double)large.size);
+    free_all(rig, old, OLD);
+    uint64_t held = rig_figures(rig).reserved_bytes;
+    strata_block_t large = rig_allocate(rig, NULL, 6280ull * 1000 * 1000);
+    EXPECT_LE((double)rig_figures(rig).reserved_bytes, 1.1 * (double)large.size);
     EXPECT_LT(held, large.size);
-    EXPECT_OK(strata_free(rig.s, large.ref));
+    EXPECT_OK(strata_free(rig->s, large.ref));
 }
 
 /* vllm#48680: weights are replaced layer by layer, the new one before the old one is freed, on a card with little more. */
-TEST(facade_reported, weights_are_replaced_layer_by_layer_in_a_pool) {
+TEST_RIG(facade_reported, weights_are_replaced_layer_by_layer_in_a_pool, 10 * GIB + 512 * MIB,
+         "extends: strata\npools: {weights: }\n") {
     enum { LAYERS = 48 };
-    RIG(rig, "extends: strata\npools: {weights: }\n", 10 * GIB + 512 * MIB);
     const uint64_t other = 9298 * MIB - 4844 * MIB, before = 4844 * MIB / LAYERS, after = 5386 * MIB / LAYERS;
     uint64_t pool;
     strata_block_t layers[LAYERS], rest;
-    ASSERT_OK(strata_pool(rig.s, "weights", &pool));
+    ASSERT_OK(strata_pool(rig->s, "weights", &pool));
     const strata_allocate_options_t options[] = {
         {.struct_size = sizeof *options, .size = other, .pool = pool},
         {.struct_size = sizeof *options, .size = before, .pool = pool},
         {.struct_size = sizeof *options, .size = after, .pool = pool},
     };
-    EXPECT_OK(strata_allocate_with(rig.s, rig.gpu, NULL, &options[0], &rest));
-    for (int i = 0; i < LAYERS; i++) EXPECT_OK(strata_allocate_with(rig.s, rig.gpu, NULL, &options[1], &layers[i]));
+    EXPECT_OK(strata_allocate_with(rig->s, rig->gpu, NULL, &options[0], &rest));
+    for (int i = 0; i < LAYERS; i++) EXPECT_OK(strata_allocate_with(rig->s, rig->gpu, NULL, &options[1], &layers[i]));
     for (int i = 0; i < LAYERS; i++) {
         strata_block_t old = layers[i];
-        EXPECT_OK(strata_allocate_with(rig.s, rig.gpu, NULL, &options[2], &layers[i]));
-        EXPECT_OK(strata_free(rig.s, old.ref));
+        EXPECT_OK(strata_allocate_with(rig->s, rig->gpu, NULL, &options[2], &layers[i]));
+        EXPECT_OK(strata_free(rig->s, old.ref));
     }
-    EXPECT_LE((double)peak(&rig), 1.03 * (double)(other + LAYERS * after + after));
-    EXPECT_OK(strata_free(rig.s, rest.ref));
-    free_all(&rig, layers, LAYERS);
+    EXPECT_LE((double)peak(rig), 1.03 * (double)(other + LAYERS * after + after));
+    EXPECT_OK(strata_free(rig->s, rest.ref));
+    free_all(rig, layers, LAYERS);
 }
 
 /* pytorch#188008, #191076: a growth of several handles fails at one of them. A handle has at most 512 MiB here. */
@@ -150,36 +146,34 @@ TEST(facade_reported, a_growth_that_fails_at_any_handle_is_undone) {
 }
 
 /* llama.cpp#22107: two temporaries of a step are always a little larger than those of the step before. */
-TEST(facade_reported, temporaries_that_grow_need_the_two_largest) {
+TEST_RIG(facade_reported, temporaries_that_grow_need_the_two_largest, 0, "strata") {
     enum { ROUNDS = 400 };
-    RIG(rig, "strata", 0);
     uint64_t calls = 0;
     for (size_t round = 1; round <= ROUNDS; round++) {
         strata_block_t two[2];
-        for (size_t i = 0; i < 2; i++) two[i] = rig_allocate(&rig, NULL, 32 * MIB + round * (i + 1) * 4096);
-        free_all(&rig, two, 2);
-        if (round == ROUNDS / 10) calls = rig_calls(&rig, STRATA_CALL_map) + rig_calls(&rig, STRATA_CALL_create);
+        for (size_t i = 0; i < 2; i++) two[i] = rig_allocate(rig, NULL, 32 * MIB + round * (i + 1) * 4096);
+        free_all(rig, two, 2);
+        if (round == ROUNDS / 10) calls = rig_calls(rig, STRATA_CALL_map) + rig_calls(rig, STRATA_CALL_create);
     }
-    EXPECT_LE(peak(&rig), 64 * MIB + 3 * ROUNDS * 4096 + PAGE);
-    EXPECT_LE(rig_calls(&rig, STRATA_CALL_map) + rig_calls(&rig, STRATA_CALL_create) - calls, 8);
+    EXPECT_LE(peak(rig), 64 * MIB + 3 * ROUNDS * 4096 + PAGE);
+    EXPECT_LE(rig_calls(rig, STRATA_CALL_map) + rig_calls(rig, STRATA_CALL_create) - calls, 8);
 }
 
 /* mlx#4019: caches of a model grow by one row per token. */
-TEST(facade_reported, caches_that_grow_by_a_row_need_few_calls) {
+TEST_RIG(facade_reported, caches_that_grow_by_a_row_need_few_calls, 0, "strata") {
     enum { CACHES = 20, ROWS = 2000 };
-    RIG(rig, "strata", 0);
     strata_block_t caches[CACHES];
-    allocate_all(&rig, caches, CACHES, 4096);
+    allocate_all(rig, caches, CACHES, 4096);
     for (size_t row = 2; row <= ROWS; row++)
         for (size_t i = 0; i < CACHES; i++) {
-            strata_block_t larger = rig_allocate(&rig, NULL, row * 4096);
-            EXPECT_OK(strata_free(rig.s, caches[i].ref));
+            strata_block_t larger = rig_allocate(rig, NULL, row * 4096);
+            EXPECT_OK(strata_free(rig->s, caches[i].ref));
             caches[i] = larger;
         }
-    double ratio = (double)peak(&rig) / (double)rig_figures(&rig).peak_requested_bytes;
-    double calls = (double)(rig_calls(&rig, STRATA_CALL_map) + rig_calls(&rig, STRATA_CALL_unmap)) / (CACHES * ROWS);
+    double ratio = (double)peak(rig) / (double)rig_figures(rig).peak_requested_bytes;
+    double calls = (double)(rig_calls(rig, STRATA_CALL_map) + rig_calls(rig, STRATA_CALL_unmap)) / (CACHES * ROWS);
     printf("reserved over requested: %.4f; mappings for each request: %.4f\n", ratio, calls);
     EXPECT_LE(ratio, 1.1);
     EXPECT_LE(calls, 0.05);
-    free_all(&rig, caches, CACHES);
+    free_all(rig, caches, CACHES);
 }

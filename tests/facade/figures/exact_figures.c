@@ -111,51 +111,50 @@ TEST(exact_figures, a_trim_releases_as_little_as_possible) {
 }
 
 /* A limit is reported as it was set, and exactly that much can be reserved. */
-TEST(exact_figures, a_limit_is_exact) {
-    RIG(rig, "stack: [system]\n", CAPACITY);
-    EXPECT_OK(strata_set_limit(rig.s, rig.gpu, 10 * MIB));
-    EXPECT_EQ(mem_info(&rig).limit, 10 * MIB);
-    strata_block_t a = rig_allocate(&rig, NULL, 8 * MIB), b = rig_allocate(&rig, NULL, 2 * MIB);
-    EXPECT_EQ(rig_try(&rig, NULL, 1), STRATA_E_NO_MEMORY);
-    EXPECT_EQ(rig_figures(&rig).out_of_memory, 1);
-    EXPECT_EQ(rig_figures(&rig).reserved_bytes, 10 * MIB);
-    EXPECT_OK(strata_free(rig.s, b.ref));
-    EXPECT_EQ(rig_try(&rig, NULL, 2 * MIB + 1), STRATA_E_NO_MEMORY);
-    EXPECT_EQ(rig_try(&rig, NULL, 2 * MIB), STRATA_OK);
-    EXPECT_EQ(rig_figures(&rig).peak_reserved_bytes, 10 * MIB);
-    EXPECT_OK(strata_set_limit(rig.s, rig.gpu, STRATA_UNLIMITED));
-    EXPECT_EQ(mem_info(&rig).limit, STRATA_UNLIMITED);
-    EXPECT_OK(strata_free(rig.s, a.ref));
+TEST_RIG(exact_figures, a_limit_is_exact, CAPACITY, "stack: [system]\n") {
+    EXPECT_OK(strata_set_limit(rig->s, rig->gpu, 10 * MIB));
+    EXPECT_EQ(mem_info(rig).limit, 10 * MIB);
+    strata_block_t a = rig_allocate(rig, NULL, 8 * MIB), b = rig_allocate(rig, NULL, 2 * MIB);
+    EXPECT_EQ(rig_try(rig, NULL, 1), STRATA_E_NO_MEMORY);
+    EXPECT_EQ(rig_figures(rig).out_of_memory, 1);
+    EXPECT_EQ(rig_figures(rig).reserved_bytes, 10 * MIB);
+    EXPECT_OK(strata_free(rig->s, b.ref));
+    EXPECT_EQ(rig_try(rig, NULL, 2 * MIB + 1), STRATA_E_NO_MEMORY);
+    EXPECT_EQ(rig_try(rig, NULL, 2 * MIB), STRATA_OK);
+    EXPECT_EQ(rig_figures(rig).peak_reserved_bytes, 10 * MIB);
+    EXPECT_OK(strata_set_limit(rig->s, rig->gpu, STRATA_UNLIMITED));
+    EXPECT_EQ(mem_info(rig).limit, STRATA_UNLIMITED);
+    EXPECT_OK(strata_free(rig->s, a.ref));
 }
 
 /* Failing requests in two pools and outside: each group counts its own ladders, and the place has the sum. */
-TEST(exact_figures, the_place_has_the_sum_of_its_pools) {
-    RIG(rig, "stack: [system]\npools: {one: {stack: [system]}, two: {stack: [system]}}\n", CAPACITY);
+TEST_RIG(exact_figures, the_place_has_the_sum_of_its_pools, CAPACITY,
+         "stack: [system]\npools: {one: {stack: [system]}, two: {stack: [system]}}\n") {
     static const char *const names[] = {"one", "two"};
     strata_statistics_t f = {.struct_size = sizeof f};
     strata_block_t blocks[2];
     for (uint64_t i = 0; i < 2; i++) {
         uint64_t pool;
         strata_block_t none = {.ref = 7};
-        ASSERT_OK(strata_pool(rig.s, names[i], &pool));
+        ASSERT_OK(strata_pool(rig->s, names[i], &pool));
         strata_allocate_options_t options = {.struct_size = sizeof options, .size = (i + 1) * MIB, .pool = pool};
-        blocks[i] = rig_allocate_with(&rig, NULL, &options);
+        blocks[i] = rig_allocate_with(rig, NULL, &options);
         options.size = 2 * CAPACITY;
         for (uint64_t k = 0; k <= i; k++)
-            EXPECT_STATUS(STRATA_E_NO_MEMORY, strata_allocate_with(rig.s, rig.gpu, NULL, &options, &none));
-        EXPECT_OK(strata_statistics_pool(rig.s, rig.gpu, pool, &f));
+            EXPECT_STATUS(STRATA_E_NO_MEMORY, strata_allocate_with(rig->s, rig->gpu, NULL, &options, &none));
+        EXPECT_OK(strata_statistics_pool(rig->s, rig->gpu, pool, &f));
         EXPECT_EQ(f.out_of_memory, i + 1);
         EXPECT_EQ(f.recoveries, i + 1);
         EXPECT_EQ(f.reserved_bytes, (i + 1) * MIB);
         EXPECT_EQ(f.peak_reserved_bytes, (i + 1) * MIB);
         EXPECT_EQ(f.live_allocations, 1);
     }
-    EXPECT_EQ(rig_try(&rig, NULL, 2 * CAPACITY), STRATA_E_NO_MEMORY);
-    f = rig_figures(&rig);
+    EXPECT_EQ(rig_try(rig, NULL, 2 * CAPACITY), STRATA_E_NO_MEMORY);
+    f = rig_figures(rig);
     EXPECT_EQ(f.out_of_memory, 4);
     EXPECT_EQ(f.recoveries, 4);
     EXPECT_EQ(f.reserved_bytes, 3 * MIB);
     EXPECT_EQ(f.peak_reserved_bytes, 3 * MIB);
-    RIG_FREE(&rig, blocks[0], blocks[1]);
-    expect_place(&rig, 0, 0, 0);
+    RIG_FREE(rig, blocks[0], blocks[1]);
+    expect_place(rig, 0, 0, 0);
 }

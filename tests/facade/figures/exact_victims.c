@@ -46,20 +46,19 @@ TEST_EACH(exact_victims, are_the_cheapest, victims_row_t, rows) {
 }
 
 /* Free neighbors that the cache has not coalesced yet count as one run. */
-TEST(exact_victims, a_run_is_all_that_is_free_beside_a_block) {
-    RIG(rig, "stack: [auto_growth: {chunk_size: 16MiB}, system]\n", 16 * MIB);
+TEST_RIG(exact_victims, a_run_is_all_that_is_free_beside_a_block, 16 * MIB, "stack: [auto_growth: {chunk_size: 16MiB}, system]\n") {
     strata_block_t blocks[MOST];
-    for (int i = MOST; i-- > 0;) blocks[i] = rig_allocate(&rig, NULL, 2 * MIB);
+    for (int i = MOST; i-- > 0;) blocks[i] = rig_allocate(rig, NULL, 2 * MIB);
     expect_one_after_the_other(blocks, MOST);
     static const int freed[] = {4, 3, 6, 1, 0};
-    for (int i = 0; i < 5; i++) EXPECT_OK(strata_free(rig.s, blocks[freed[i]].ref));
+    for (int i = 0; i < 5; i++) EXPECT_OK(strata_free(rig->s, blocks[freed[i]].ref));
     static const struct {
         int block;
         uint64_t before, after;
     } wanted[] = {{2, 4, 4}, {5, 4, 2}, {7, 2, 0}};
     for (int i = 0; i < 3; i++) {
         strata_neighbours_t n = {.struct_size = sizeof n};
-        EXPECT_OK(strata_neighbours(rig.s, blocks[wanted[i].block].ref, &n));
+        EXPECT_OK(strata_neighbours(rig->s, blocks[wanted[i].block].ref, &n));
         EXPECT_EQ(n.free_before, wanted[i].before * MIB);
         EXPECT_EQ(n.free_after, wanted[i].after * MIB);
         EXPECT_EQ(n.run, (wanted[i].before + wanted[i].after + 2) * MIB);
@@ -68,18 +67,17 @@ TEST(exact_victims, a_run_is_all_that_is_free_beside_a_block) {
 }
 
 /* The peaks of ended streams, which are in the figures of their pool, are reset with all others. */
-TEST(exact_victims, peaks_of_ended_streams_are_reset) {
-    RIG(rig, "stack: [system]\n", 16 * MIB);
+TEST_RIG(exact_victims, peaks_of_ended_streams_are_reset, 16 * MIB, "stack: [system]\n") {
     strata_statistics_t f = {.struct_size = sizeof f};
-    strata_stream_t stream = rig_stream(&rig);
-    EXPECT_OK(strata_free(rig.s, rig_allocate(&rig, stream, 4 * MIB).ref));
-    rig_forget(&rig, stream);
-    EXPECT_OK(strata_statistics_pool(rig.s, rig.gpu, STRATA_POOL_ORDINARY, &f));
+    strata_stream_t stream = rig_stream(rig);
+    EXPECT_OK(strata_free(rig->s, rig_allocate(rig, stream, 4 * MIB).ref));
+    rig_forget(rig, stream);
+    EXPECT_OK(strata_statistics_pool(rig->s, rig->gpu, STRATA_POOL_ORDINARY, &f));
     EXPECT_EQ(f.peak_requested_bytes, 4 * MIB);
     EXPECT_EQ(f.peak_allocated_bytes, 4 * MIB);
     EXPECT_EQ(f.peak_reserved_bytes, 4 * MIB);
-    EXPECT_OK(strata_reset_peaks(rig.s, rig.gpu));
-    EXPECT_OK(strata_statistics_pool(rig.s, rig.gpu, STRATA_POOL_ORDINARY, &f));
+    EXPECT_OK(strata_reset_peaks(rig->s, rig->gpu));
+    EXPECT_OK(strata_statistics_pool(rig->s, rig->gpu, STRATA_POOL_ORDINARY, &f));
     EXPECT_EQ(f.peak_requested_bytes + f.peak_allocated_bytes + f.peak_reserved_bytes, 0);
     EXPECT_EQ(f.allocations, 1);
     EXPECT_EQ(f.frees, 1);

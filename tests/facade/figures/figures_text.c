@@ -16,8 +16,7 @@ TEST(facade_figures, json_has_every_figure_of_every_place_and_stream) {
     EXPECT_OK(strata_statistics_json(rig.s, text, sizeof text, &needed));
     EXPECT_EQ(needed, strlen(text) + 1);
     EXPECT_EQ(strncmp(text,
-                      "{\"places\": [\n  {\"place\": \"gpu:0\", \"total\": {\"requested_bytes\": 6000, "
-                      "\"allocated_bytes\": 6144, ",
+                      "{\"places\": [\n  {\"place\": \"gpu:0\", \"total\": {\"requested_bytes\": 6000, \"allocated_bytes\": 6144, ",
                       88),
               0);
     static const char *const parts[] = {"{\"place\": \"gpu:1\", ", "{\"place\": \"managed:0\", ", "{\"place\": \"pinned\", ",
@@ -240,8 +239,7 @@ static void read_while_busy(const char *layers) {
 }
 
 TEST(facade_figures, are_read_while_others_are_busy) {
-    read_while_busy("[stat, guard: {report: false}, stream_safe, auto_growth, stat: {name: chunks}, limit: {bytes: 1GiB}, "
-                    "system]");
+    read_while_busy("[stat, guard: {report: false}, stream_safe, auto_growth, stat: {name: chunks}, limit: {bytes: 1GiB}, system]");
     read_while_busy("[retry, scrub, trace: {path: none}, fallback: {stacks: [[buffered, fault, system], [system]]}]");
     read_while_busy("[stat, cuda_malloc_async]");
 }

@@ -137,10 +137,7 @@ PLANTED_WITHOUT("capture", gaps_of_bfc_in_a_capture, STRATA_CAUSE_FRAGMENTATION,
                 "strategy: gaps\nstack: [bfc: {allow_growth: false, memory_limit: 60MiB}, system]\n", 66 * MIB, 20 * MIB,
                 gaps_in_a_capture, scene_drop_all, NULL, "to make a run of 20MiB", 0)
 PLANTED_WITHOUT("repeat the request", a_forgotten_stream_in_pieces, STRATA_CAUSE_FORGOTTEN, ONE_CHUNK_WAITS, 70 * MIB, 20 * MIB,
-                forgotten_in_pieces, let_time_pass_and_drop_all, NULL,
-                "once the work is done, the largest run has "
-                "4MiB",
-                0)
+                forgotten_in_pieces, let_time_pass_and_drop_all, NULL, "once the work is done, the largest run has 4MiB", 0)
 PLANTED(a_forgotten_streams_neighbours_at_work, STRATA_CAUSE_WAITING, ONE_CHUNK_WAITS, 70 * MIB, 20 * MIB, forgotten_neighbours,
         wait_for_the_work, NULL, "repeat the request", 0)
 PLANTED_WITHOUT("strata_set_safe_frontier", frees_under_counts_in_pieces, STRATA_CAUSE_FRAGMENTATION,

@@ -81,8 +81,7 @@ TEST_BY(facade_report, says_who_holds_what_and_what_was_tried,
                     "  stream NULL: reserved 30MiB, allocated 30MiB, deferred 0\n"
                     "  stream ONE: reserved 122MiB, allocated 72MiB, deferred 50MiB\n"
                     "  deferred frees: 50MiB wait for stream TWO\n"
-                    "  live blocks: 60MiB in 1 block by weights (step 0); 30MiB in 1 block by an unnamed owner; 10MiB in 2 "
-                    "blocks "
+                    "  live blocks: 60MiB in 1 block by weights (step 0); 30MiB in 1 block by an unnamed owner; 10MiB in 2 blocks "
                     "by conv1 (steps 1 to 3); 2MiB in 1 block by scratch of conv1 (step 3)\n");
     EXPECT_CONTAINS(figures,
                     "\n  tried: polling reclaimed 0, waiting first 0, releasing 40MiB, callbacks 0, smaller growth nothing; it "
@@ -96,8 +95,7 @@ TEST_RIG(facade_report, managed_memory_is_not_taken_by_others, 256 * MIB,
     (void)rig_allocate_in(rig, strata_managed(0), NULL, 64 * MIB);
     (void)rig_allocate(rig, NULL, 100 * MIB);
     EXPECT_STATUS(STRATA_E_NO_MEMORY, rig_try(rig, NULL, 300 * MIB));
-    EXPECT_CONTAINS(strata_last_error()->text, "free on the device 92MiB of 756MiB, reserved here 100MiB, used by others "
-                                               "500MiB\n");
+    EXPECT_CONTAINS(strata_last_error()->text, "free on the device 92MiB of 756MiB, reserved here 100MiB, used by others 500MiB\n");
 }
 
 /* A preset's chunks in small pieces, and a request that is larger than any. */

@@ -27,11 +27,11 @@ TEST(facade_graph_plans, is_that_of_graph_else_the_places_own) {
     EXPECT_TRUE(is_the_places(rig.s, strata_pinned()));
 }
 
-TEST(facade_graph_plans, without_a_word_are_the_places) {
-    RIG(rig, "stack: [stream_safe, auto_growth, system]\ndevices: {use: sim, gpu:0: {stack: [buffered, system]}}\n", 0);
-    EXPECT_STREQ(top_of(rig.s, strata_gpu(0)), "buffered");
-    EXPECT_TRUE(is_the_places(rig.s, strata_gpu(0)));
-    EXPECT_TRUE(is_the_places(rig.s, strata_managed(0)));
+TEST_RIG(facade_graph_plans, without_a_word_are_the_places, 0,
+         "stack: [stream_safe, auto_growth, system]\ndevices: {use: sim, gpu:0: {stack: [buffered, system]}}\n") {
+    EXPECT_STREQ(top_of(rig->s, strata_gpu(0)), "buffered");
+    EXPECT_TRUE(is_the_places(rig->s, strata_gpu(0)));
+    EXPECT_TRUE(is_the_places(rig->s, strata_managed(0)));
 }
 
 /* A place that `graph:` does not list has what the device has there. */
@@ -68,15 +68,15 @@ TEST_BY(facade_graph_plans, stays_if_it_needs_no_virtual_memory,
     EXPECT_STREQ(top_of(rig->s, rig->gpu), "buffered");
 }
 
-TEST(facade_graph_plans, the_report_names_an_option_by_its_path) {
-    RIG(rig, "stack: [auto_growth, system]\ngraph: [buffered, limit: {bytes: 16MiB}, system]\n", 64 * MIB);
+TEST_RIG(facade_graph_plans, the_report_names_an_option_by_its_path, 64 * MIB,
+         "stack: [auto_growth, system]\ngraph: [buffered, limit: {bytes: 16MiB}, system]\n") {
     strata_stream_t stream;
     uint64_t pool = 0;
     strata_block_t none;
-    EXPECT_OK(strata_stream_create(rig.s, rig.gpu, 0, &stream));
-    EXPECT_OK(strata_graph_pool_begin(rig.s, rig.gpu, stream, &pool));
-    EXPECT_SAYS(STRATA_E_NO_MEMORY, strata_allocate(rig.s, rig.gpu, stream, 20 * MIB, &none), "; graph.limit.bytes allows 16MiB");
+    EXPECT_OK(strata_stream_create(rig->s, rig->gpu, 0, &stream));
+    EXPECT_OK(strata_graph_pool_begin(rig->s, rig->gpu, stream, &pool));
+    EXPECT_SAYS(STRATA_E_NO_MEMORY, strata_allocate(rig->s, rig->gpu, stream, 20 * MIB, &none), "; graph.limit.bytes allows 16MiB");
     EXPECT_CONTAINS(strata_last_error()->text, "try: raise graph.limit.bytes to 20MiB or more (now 16MiB)");
-    EXPECT_OK(strata_graph_pool_end(rig.s, rig.gpu, pool));
-    EXPECT_OK(strata_graph_pool_remove(rig.s, rig.gpu, pool));
+    EXPECT_OK(strata_graph_pool_end(rig->s, rig->gpu, pool));
+    EXPECT_OK(strata_graph_pool_remove(rig->s, rig->gpu, pool));
 }

@@ -275,15 +275,14 @@ TEST_RIG(facade_names, the_number_of_a_pool_outlives_a_strategy_without_it, 0, P
 }
 
 /* Both facades have a pool of that name, and the number holds the facade. */
-TEST(facade_names, the_number_of_a_pool_is_of_one_facade) {
-    RIG(rig, POOLED, 0);
+TEST_RIG(facade_names, the_number_of_a_pool_is_of_one_facade, 0, POOLED) {
     RIG(other, POOLED, 0);
-    uint64_t mine = pool_of(&rig, "weights"), theirs = pool_of(&other, "weights");
+    uint64_t mine = pool_of(rig, "weights"), theirs = pool_of(&other, "weights");
     strata_allocate_options_t options = {.struct_size = sizeof options, .size = 1000, .pool = theirs};
     strata_block_t block;
     EXPECT_NE(mine, theirs);
-    EXPECT_STATUS(STRATA_E_INVALID, strata_allocate_with(rig.s, rig.gpu, NULL, &options, &block));
-    EXPECT_STATUS(STRATA_E_INVALID, strata_pool_begin(rig.s, rig.gpu, theirs));
+    EXPECT_STATUS(STRATA_E_INVALID, strata_allocate_with(rig->s, rig->gpu, NULL, &options, &block));
+    EXPECT_STATUS(STRATA_E_INVALID, strata_pool_begin(rig->s, rig->gpu, theirs));
     EXPECT_STATUS(STRATA_E_INVALID, strata_pool_begin(other.s, other.gpu, mine));
-    expect_pool(&rig, get_from(&rig, mine, NULL, 1000).ref, mine);
+    expect_pool(rig, get_from(rig, mine, NULL, 1000).ref, mine);
 }

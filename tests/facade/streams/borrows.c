@@ -24,13 +24,7 @@ static void begin(pair_t *pair, const char *strategy) {
 static void end(pair_t *pair) { rig_finish(&pair->rig); }
 
 /* A test of the pair `p`. */
-#define TEST_PAIR(name, strategy)                                                                                                  \
-    static void name##_of(pair_t *p);                                                                                              \
-    TEST(facade_borrows, name) {                                                                                                   \
-        OPENED(pair_t, pair, end, begin(&pair, strategy));                                                                         \
-        name##_of(&pair);                                                                                                          \
-    }                                                                                                                              \
-    static void name##_of(pair_t *p)
+#define TEST_PAIR(name, strategy) TEST_WITH(facade_borrows, name, pair_t, p, end, begin(p, strategy))
 
 /* Whether the owner's next request of that size gets the memory of the pair's block; it is given back at once. */
 static bool reused(pair_t *pair) {

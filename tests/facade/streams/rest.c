@@ -38,13 +38,12 @@ TEST_RIG(facade_rest, a_program_with_a_stream_for_each_phase_holds_one_phase, 0,
 }
 
 /* The device has no memory for both, and no recovery is needed. */
-TEST(facade_rest, what_one_stream_caches_serves_another_without_a_recovery) {
-    RIG(rig, "strata", 64 * MIB);
-    strata_stream_t one = rig_stream(&rig), two = rig_stream(&rig);
-    EXPECT_OK(strata_free(rig.s, rig_allocate(&rig, one, 48 * MIB).ref));
-    EXPECT_OK(strata_free(rig.s, rig_allocate(&rig, two, 48 * MIB).ref));
-    EXPECT_EQ(rig_figures(&rig).recoveries, 0);
-    EXPECT_EQ(rig_figures(&rig).reserved_bytes, 48 * MIB);
+TEST_RIG(facade_rest, what_one_stream_caches_serves_another_without_a_recovery, 64 * MIB, "strata") {
+    strata_stream_t one = rig_stream(rig), two = rig_stream(rig);
+    EXPECT_OK(strata_free(rig->s, rig_allocate(rig, one, 48 * MIB).ref));
+    EXPECT_OK(strata_free(rig->s, rig_allocate(rig, two, 48 * MIB).ref));
+    EXPECT_EQ(rig_figures(rig).recoveries, 0);
+    EXPECT_EQ(rig_figures(rig).reserved_bytes, 48 * MIB);
 }
 
 /* A collection would wait for the work, so such memory stays and the cache grows. */
@@ -204,21 +203,20 @@ TEST_EACH(facade_rest, a_growth_beside_lent_memory_goes_back, returning_t, retur
 
 /* The returns and the growths after them take at most a hundredth of the time. A return of 8 GiB in each step of 300 ms
  * would take more. */
-TEST(facade_rest, a_program_that_lends_in_each_step_returns_within_the_budget) {
+TEST_RIG(facade_rest, a_program_that_lends_in_each_step_returns_within_the_budget, 0, "strata") {
     enum { STEPS = 40 };
-    RIG(rig, "strata", 0);
-    strata_stream_t stream = rig_stream(&rig), copies = rig_stream(&rig);
-    strata_block_t base = rig_allocate(&rig, stream, 32 * GIB);
+    strata_stream_t stream = rig_stream(rig), copies = rig_stream(rig);
+    strata_block_t base = rig_allocate(rig, stream, 32 * GIB);
     uint32_t returned = 0;
     for (int i = 0; i < STEPS; i++) {
-        lend_and_request(&rig, stream, copies, 8 * GIB, 200 * ms);
-        rig_advance(&rig, 250 * ms);
-        EXPECT_OK(strata_free(rig.s, rig_allocate(&rig, stream, 8 * GIB).ref));
-        returned += rig_figures(&rig).reserved_bytes < 42 * GIB;
+        lend_and_request(rig, stream, copies, 8 * GIB, 200 * ms);
+        rig_advance(rig, 250 * ms);
+        EXPECT_OK(strata_free(rig->s, rig_allocate(rig, stream, 8 * GIB).ref));
+        returned += rig_figures(rig).reserved_bytes < 42 * GIB;
     }
     EXPECT_GE(returned, STEPS / 8);
     EXPECT_LE(returned, STEPS / 2 + 1);
-    EXPECT_OK(strata_free(rig.s, base.ref));
+    EXPECT_OK(strata_free(rig->s, base.ref));
 }
 
 /* The latest of many stacks that have grown are looked at, and one that grows again becomes the latest. */

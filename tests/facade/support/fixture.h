@@ -160,14 +160,7 @@ static inline void in_threads(void *(*body)(void *), void *contexts, size_t size
     static void suite##_##name##_on(rig_t *rig)
 
 /* Likewise, opened as the test says: TEST_BY(suite, name, rig_open(rig, "strata", NULL, 0, 0, 2)) { ... } */
-#define TEST_BY(suite, name, open)                                                                                                 \
-    static void suite##_##name##_on(rig_t *rig);                                                                                   \
-    TEST(suite, name) {                                                                                                            \
-        rig_t opened CLOSED_BY(rig_finish), *rig = &opened;                                                                        \
-        open;                                                                                                                      \
-        suite##_##name##_on(rig);                                                                                                  \
-    }                                                                                                                              \
-    static void suite##_##name##_on(rig_t *rig)
+#define TEST_BY(suite, name, open) TEST_WITH(suite, name, rig_t, rig, rig_finish, open)
 
 /* A decorator from outside: DECORATOR("test_x", STRATA_SCOPE_DEVICE, allocate_fn, free_fn, .guarded = true) */
 #define DECORATOR(its_name, its_scope, its_allocate, ...)                                                                          \
