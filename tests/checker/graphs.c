@@ -65,25 +65,24 @@ TEST(checker_graphs, memory_goes_back_under_a_graph) {
 }
 
 /* That the device gives the same address again does not bring the memory back. */
-TEST(checker_graphs, memory_got_again_at_the_address_is_other_memory) {
-    OPENED(watched_t, w, watched_close, watched_open(&w, STRATA_CHECKER_ALL));
-    mapped_t m = map_new(w.device, 2 * MIB);
-    strata_handle_t of_mapped = graph_at(&w, m.address, MIB);
-    EXPECT_OK(strata_device_unmap(w.device, m.address, 2 * MIB));
-    EXPECT_OK(strata_device_map(w.device, m.address, 2 * MIB, m.physical));
-    launch(&w, of_mapped, A(&w));
-    EXPECT_HAZARDS(&w, GIVEN_BACK, 1);
+TEST_WATCHED(checker_graphs, memory_got_again_at_the_address_is_other_memory) {
+    mapped_t m = map_new(w->device, 2 * MIB);
+    strata_handle_t of_mapped = graph_at(w, m.address, MIB);
+    EXPECT_OK(strata_device_unmap(w->device, m.address, 2 * MIB));
+    EXPECT_OK(strata_device_map(w->device, m.address, 2 * MIB, m.physical));
+    launch(w, of_mapped, A(w));
+    EXPECT_HAZARDS(w, GIVEN_BACK, 1);
 
     strata_address_t first = 0, second = 0;
-    EXPECT_OK(strata_device_malloc_async(w.device, NULL, MIB, A(&w), &first));
-    strata_handle_t of_pool = graph_at(&w, first, MIB);
-    EXPECT_OK(strata_device_free_async(w.device, first, A(&w)));
-    EXPECT_OK(strata_device_malloc_async(w.device, NULL, MIB, A(&w), &second));
+    EXPECT_OK(strata_device_malloc_async(w->device, NULL, MIB, A(w), &first));
+    strata_handle_t of_pool = graph_at(w, first, MIB);
+    EXPECT_OK(strata_device_free_async(w->device, first, A(w)));
+    EXPECT_OK(strata_device_malloc_async(w->device, NULL, MIB, A(w), &second));
     ASSERT_EQ(first, second);
-    launch(&w, of_pool, A(&w));
-    EXPECT_HAZARDS(&w, GIVEN_BACK, 2);
-    launch(&w, graph_at(&w, second, MIB), A(&w));
-    EXPECT_HAZARDS(&w, GIVEN_BACK, 2);
+    launch(w, of_pool, A(w));
+    EXPECT_HAZARDS(w, GIVEN_BACK, 2);
+    launch(w, graph_at(w, second, MIB), A(w));
+    EXPECT_HAZARDS(w, GIVEN_BACK, 2);
 }
 
 /* A block is not what makes it other memory: that is no matter of rule 10. */
@@ -146,21 +145,20 @@ TEST(checker_graphs, every_part_of_a_range_counts_and_nothing_beside_it) {
 
 /* Memory that went back without a block, or with one that was free: both are told as the block's, or the memory's, that was
  * captured. */
-TEST(checker_graphs, a_report_tells_who_gave_the_memory_back_and_when) {
-    OPENED(watched_t, w, watched_close, watched_open(&w, STRATA_CHECKER_ALL));
-    strata_checker_name(w.checker, w.device, A(&w), "kernels");
-    mapped_t m = map_new(w.device, 2 * MIB);
-    strata_checker_block_t block = {.name = 1, .device = w.device, .stream = A(&w), .address = m.address, .size = MIB};
-    strata_checker_line(w.checker, 11);
-    strata_checker_allocated(w.checker, &block);
-    strata_handle_t graph = graph_at(&w, m.address + 4096, 512);
-    strata_checker_line(w.checker, 12);
-    strata_checker_freed(w.checker, 1);
-    strata_checker_line(w.checker, 13);
-    EXPECT_OK(strata_device_unmap(w.device, m.address, 2 * MIB));
-    launch(&w, graph, A(&w));
-    EXPECT_HAZARDS(&w, GIVEN_BACK, 1);
-    const char *report = strata_checker_report(w.checker, 0);
+TEST_WATCHED(checker_graphs, a_report_tells_who_gave_the_memory_back_and_when) {
+    strata_checker_name(w->checker, w->device, A(w), "kernels");
+    mapped_t m = map_new(w->device, 2 * MIB);
+    strata_checker_block_t block = {.name = 1, .device = w->device, .stream = A(w), .address = m.address, .size = MIB};
+    strata_checker_line(w->checker, 11);
+    strata_checker_allocated(w->checker, &block);
+    strata_handle_t graph = graph_at(w, m.address + 4096, 512);
+    strata_checker_line(w->checker, 12);
+    strata_checker_freed(w->checker, 1);
+    strata_checker_line(w->checker, 13);
+    EXPECT_OK(strata_device_unmap(w->device, m.address, 2 * MIB));
+    launch(w, graph, A(w));
+    EXPECT_HAZARDS(w, GIVEN_BACK, 1);
+    const char *report = strata_checker_report(w->checker, 0);
     ASSERT_TRUE(report);
     static const char *const parts[] = {"after its memory went back",
                                         "(rule 9)",
@@ -218,13 +216,12 @@ TEST(checker_graphs, a_block_served_since_is_overwritten_or_read_by_a_stranger) 
 }
 
 /* What was there at the capture may be touched as long as it lives, be it of a pool or of none. */
-TEST(checker_graphs, blocks_that_live_since_the_capture_are_the_graphs_to_use) {
-    OPENED(watched_t, w, watched_close, watched_open(&w, STRATA_CHECKER_ALL));
-    serve_for(&w, 1, 0, 0);
-    serve_for(&w, 2, 1, 7);
-    strata_handle_t graph = graph_at(&w, w.chunk, 3 * MIB);
-    for (int i = 0; i < 2; i++) launch(&w, graph, A(&w));
-    EXPECT_HAZARDS(&w, SERVED_SINCE, 0);
+TEST_WATCHED(checker_graphs, blocks_that_live_since_the_capture_are_the_graphs_to_use) {
+    serve_for(w, 1, 0, 0);
+    serve_for(w, 2, 1, 7);
+    strata_handle_t graph = graph_at(w, w->chunk, 3 * MIB);
+    for (int i = 0; i < 2; i++) launch(w, graph, A(w));
+    EXPECT_HAZARDS(w, SERVED_SINCE, 0);
 }
 
 /* A pool serves one address to several owners: its graphs may touch what it holds, live or free, and no other pool's. */
@@ -283,17 +280,16 @@ TEST(checker_graphs, a_launch_uses_free_memory_of_its_pool) {
     }
 }
 
-TEST(checker_graphs, a_report_tells_both_owners) {
-    OPENED(watched_t, w, watched_close, watched_open(&w, STRATA_CHECKER_ALL));
-    strata_checker_name(w.checker, w.device, A(&w), "kernels");
-    strata_checker_name(w.checker, w.device, B(&w), "launches");
-    strata_handle_t graph = graph_of_pool(&w, 7, true);
-    strata_checker_freed(w.checker, 1);
-    serve_for(&w, 2, 0, 8);
-    order(&w, B(&w), A(&w));
-    launch(&w, graph, B(&w));
-    EXPECT_HAZARDS(&w, SERVED_SINCE, 1);
-    const char *report = strata_checker_report(w.checker, 0);
+TEST_WATCHED(checker_graphs, a_report_tells_both_owners) {
+    strata_checker_name(w->checker, w->device, A(w), "kernels");
+    strata_checker_name(w->checker, w->device, B(w), "launches");
+    strata_handle_t graph = graph_of_pool(w, 7, true);
+    strata_checker_freed(w->checker, 1);
+    serve_for(w, 2, 0, 8);
+    order(w, B(w), A(w));
+    launch(w, graph, B(w));
+    EXPECT_HAZARDS(w, SERVED_SINCE, 1);
+    const char *report = strata_checker_report(w->checker, 0);
     ASSERT_TRUE(report);
     static const char *const parts[] = {"over a live block that was served after its capture",
                                         "(rule 10)",
@@ -308,18 +304,17 @@ TEST(checker_graphs, a_report_tells_both_owners) {
 }
 
 /* Each owner in a range has its own history. */
-TEST(checker_graphs, a_report_tells_the_owner_of_the_very_part) {
-    OPENED(watched_t, w, watched_close, watched_open(&w, STRATA_CHECKER_ALL));
-    serve(&w, 1, 0, A(&w));
-    serve(&w, 2, 1, B(&w));
-    strata_checker_name(w.checker, w.device, B(&w), "copies");
-    strata_handle_t graph = graph_at(&w, w.chunk, 2 * MIB);
-    strata_checker_freed(w.checker, 2);
-    serve(&w, 3, 1, A(&w));
-    launch(&w, graph, A(&w));
-    EXPECT_HAZARDS(&w, SERVED_SINCE, 1);
-    EXPECT_CONTAINS(strata_checker_report(w.checker, 0), "1048576 bytes, of");
-    EXPECT_CONTAINS(strata_checker_report(w.checker, 0), "freed on copies");
+TEST_WATCHED(checker_graphs, a_report_tells_the_owner_of_the_very_part) {
+    serve(w, 1, 0, A(w));
+    serve(w, 2, 1, B(w));
+    strata_checker_name(w->checker, w->device, B(w), "copies");
+    strata_handle_t graph = graph_at(w, w->chunk, 2 * MIB);
+    strata_checker_freed(w->checker, 2);
+    serve(w, 3, 1, A(w));
+    launch(w, graph, A(w));
+    EXPECT_HAZARDS(w, SERVED_SINCE, 1);
+    EXPECT_CONTAINS(strata_checker_report(w->checker, 0), "1048576 bytes, of");
+    EXPECT_CONTAINS(strata_checker_report(w->checker, 0), "freed on copies");
 }
 
 /* ---- memory of graphs ---- */
@@ -376,22 +371,21 @@ TEST(checker_graphs, memory_of_another_graph_goes_with_it_or_outlives_it) {
 }
 
 /* ... or with the launch of a graph that captured its free. */
-TEST(checker_graphs, the_launch_of_another_graph_gives_back_what_outlived_its_own) {
-    OPENED(watched_t, w, watched_close, watched_open(&w, STRATA_CHECKER_ALL));
-    begin(&w);
-    strata_address_t address = allocate_in_the_capture(&w, 1);
-    strata_handle_t owner = end(&w), user = graph_at(&w, address, MIB);
-    begin(&w);
-    touch(&w, address, MIB, true);
-    EXPECT_OK(strata_device_free_async(w.device, address, A(&w)));
-    strata_handle_t freeing = end(&w);
-    launch(&w, owner, A(&w));
-    EXPECT_OK(strata_device_graph_destroy(w.device, owner));
-    launch(&w, user, A(&w));
-    EXPECT_HAZARDS(&w, GIVEN_BACK, 0);
-    launch(&w, freeing, A(&w));
-    launch(&w, user, A(&w));
-    EXPECT_EQ(strata_checker_hazards_of(w.checker, STRATA_HAZARD_GIVEN_BACK), 1);
+TEST_WATCHED(checker_graphs, the_launch_of_another_graph_gives_back_what_outlived_its_own) {
+    begin(w);
+    strata_address_t address = allocate_in_the_capture(w, 1);
+    strata_handle_t owner = end(w), user = graph_at(w, address, MIB);
+    begin(w);
+    touch(w, address, MIB, true);
+    EXPECT_OK(strata_device_free_async(w->device, address, A(w)));
+    strata_handle_t freeing = end(w);
+    launch(w, owner, A(w));
+    EXPECT_OK(strata_device_graph_destroy(w->device, owner));
+    launch(w, user, A(w));
+    EXPECT_HAZARDS(w, GIVEN_BACK, 0);
+    launch(w, freeing, A(w));
+    launch(w, user, A(w));
+    EXPECT_EQ(strata_checker_hazards_of(w->checker, STRATA_HAZARD_GIVEN_BACK), 1);
 }
 
 /* A graph may outlive the checker, and what the checker never knew is not judged. */

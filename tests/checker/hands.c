@@ -74,13 +74,12 @@ static void see_b_and_work(watched_t *w) {
 }
 
 /* Two threads that have learned as often know different things. */
-TEST(checker_hands, a_stream_learns_from_each_thread_that_submits) {
-    OPENED(watched_t, w, watched_close, watched_open(&w, STRATA_CHECKER_ALL));
-    work_at(&w, 0, A(&w), true);
-    EXPECT_OK(strata_device_stream_synchronise(w.device, A(&w)));
-    work_at(&w, 0, C(&w), true);
-    elsewhere(&w, see_b_and_work);
-    EXPECT_HAZARDS(&w, RACE, 0);
+TEST_WATCHED(checker_hands, a_stream_learns_from_each_thread_that_submits) {
+    work_at(w, 0, A(w), true);
+    EXPECT_OK(strata_device_stream_synchronise(w->device, A(w)));
+    work_at(w, 0, C(w), true);
+    elsewhere(w, see_b_and_work);
+    EXPECT_HAZARDS(w, RACE, 0);
 }
 
 /* A stream that does not block is after the legacy stream by nothing. */
@@ -95,32 +94,30 @@ TEST(checker_hands, legacy_work_orders_nothing_of_a_stream_that_does_not_block) 
 }
 
 /* What a host and a legacy stream do next is news, though they have learned nothing since they were last asked. */
-TEST(checker_hands, a_stream_hears_of_what_was_done_since_it_last_asked) {
-    OPENED(watched_t, w, watched_close, watched_open(&w, STRATA_CHECKER_ALL));
-    strata_handle_t blocking = stream_new(w.device, STRATA_STREAM_BLOCKING);
-    event = event_new(w.device);
-    EXPECT_OK(strata_device_event_record(w.device, event, A(&w)));
-    strata_checker_host_access(w.checker, w.chunk, 64, true);
-    work_at(&w, 0, A(&w), true);
-    work_at(&w, 1, NULL, true);
-    EXPECT_OK(strata_device_event_record(w.device, event, blocking));
-    work_at(&w, 2, NULL, true);
-    work_at(&w, 2, blocking, true);
-    EXPECT_HAZARDS(&w, RACE, 0);
+TEST_WATCHED(checker_hands, a_stream_hears_of_what_was_done_since_it_last_asked) {
+    strata_handle_t blocking = stream_new(w->device, STRATA_STREAM_BLOCKING);
+    event = event_new(w->device);
+    EXPECT_OK(strata_device_event_record(w->device, event, A(w)));
+    strata_checker_host_access(w->checker, w->chunk, 64, true);
+    work_at(w, 0, A(w), true);
+    work_at(w, 1, NULL, true);
+    EXPECT_OK(strata_device_event_record(w->device, event, blocking));
+    work_at(w, 2, NULL, true);
+    work_at(w, 2, blocking, true);
+    EXPECT_HAZARDS(w, RACE, 0);
 }
 
 /* The free of planned memory whose owner's stream is gone is the freeing thread's. */
-TEST(checker_hands, planned_memory_of_a_stream_that_is_gone_is_freed_by_the_host) {
-    OPENED(watched_t, w, watched_close, watched_open(&w, STRATA_CHECKER_ALL));
-    strata_handle_t brief = stream_new(w.device, STRATA_STREAM_NON_BLOCKING);
+TEST_WATCHED(checker_hands, planned_memory_of_a_stream_that_is_gone_is_freed_by_the_host) {
+    strata_handle_t brief = stream_new(w->device, STRATA_STREAM_NON_BLOCKING);
     strata_checker_block_t block = {
-        .name = 1, .device = w.device, .stream = brief, .address = w.chunk, .size = MIB, .planned = true};
-    strata_checker_allocated(w.checker, &block);
-    EXPECT_OK(strata_device_stream_destroy(w.device, brief));
-    strata_checker_freed(w.checker, 1);
-    serve(&w, 2, 0, C(&w));
-    work_at(&w, 0, C(&w), true);
-    EXPECT_HAZARDS(&w, NEW_OWNER, 0);
+        .name = 1, .device = w->device, .stream = brief, .address = w->chunk, .size = MIB, .planned = true};
+    strata_checker_allocated(w->checker, &block);
+    EXPECT_OK(strata_device_stream_destroy(w->device, brief));
+    strata_checker_freed(w->checker, 1);
+    serve(w, 2, 0, C(w));
+    work_at(w, 0, C(w), true);
+    EXPECT_HAZARDS(w, NEW_OWNER, 0);
 }
 
 /* ---- memory that goes back ---- */

@@ -52,19 +52,18 @@ TEST(checker_ranges, memory_beside_a_block_stays_watched) {
 }
 
 /* What ends where a block begins, and what begins where memory ends, touches neither. */
-TEST(checker_ranges, accesses_beside_memory_do_not_touch_it) {
-    OPENED(watched_t, w, watched_close, watched_open(&w, STRATA_CHECKER_ALL));
-    serve(&w, 1, 0, A(&w));
-    serve(&w, 2, 15, A(&w));
-    strata_checker_freed(w.checker, 1);
-    strata_checker_freed(w.checker, 2);
-    strata_checker_host_access(w.checker, w.chunk - 64, 64, true);
-    strata_checker_host_access(w.checker, w.chunk + 16 * MIB, 64, true);
-    EXPECT_EQ(strata_checker_hazards(w.checker), 0);
-    strata_checker_host_access(w.checker, w.chunk - 64, 65, true);
-    EXPECT_HAZARDS(&w, USE_AFTER_FREE, 1);
-    strata_checker_host_access(w.checker, w.chunk + 16 * MIB - 1, 64, true);
-    EXPECT_HAZARDS(&w, USE_AFTER_FREE, 2);
+TEST_WATCHED(checker_ranges, accesses_beside_memory_do_not_touch_it) {
+    serve(w, 1, 0, A(w));
+    serve(w, 2, 15, A(w));
+    strata_checker_freed(w->checker, 1);
+    strata_checker_freed(w->checker, 2);
+    strata_checker_host_access(w->checker, w->chunk - 64, 64, true);
+    strata_checker_host_access(w->checker, w->chunk + 16 * MIB, 64, true);
+    EXPECT_EQ(strata_checker_hazards(w->checker), 0);
+    strata_checker_host_access(w->checker, w->chunk - 64, 65, true);
+    EXPECT_HAZARDS(w, USE_AFTER_FREE, 1);
+    strata_checker_host_access(w->checker, w->chunk + 16 * MIB - 1, 64, true);
+    EXPECT_HAZARDS(w, USE_AFTER_FREE, 2);
 }
 
 /* ---- fills of what is nobody's ---- */

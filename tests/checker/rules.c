@@ -40,15 +40,14 @@ TEST(checker_rules, an_event_recorded_again_forgets_what_it_said) {
 }
 
 /* A record is after what its thread has seen; so is a wait. */
-TEST(checker_rules, what_the_thread_has_seen_goes_into_a_record) {
-    OPENED(watched_t, w, watched_close, watched_open(&w, STRATA_CHECKER_ALL));
-    strata_handle_t event = event_new(w.device);
-    work_at(&w, 0, A(&w), true);
-    EXPECT_OK(strata_device_stream_synchronise(w.device, A(&w)));
-    EXPECT_OK(strata_device_event_record(w.device, event, B(&w)));
-    EXPECT_OK(strata_device_stream_wait(w.device, C(&w), event));
-    work_at(&w, 0, C(&w), true);
-    EXPECT_HAZARDS(&w, RACE, 0);
+TEST_WATCHED(checker_rules, what_the_thread_has_seen_goes_into_a_record) {
+    strata_handle_t event = event_new(w->device);
+    work_at(w, 0, A(w), true);
+    EXPECT_OK(strata_device_stream_synchronise(w->device, A(w)));
+    EXPECT_OK(strata_device_event_record(w->device, event, B(w)));
+    EXPECT_OK(strata_device_stream_wait(w->device, C(w), event));
+    work_at(w, 0, C(w), true);
+    EXPECT_HAZARDS(w, RACE, 0);
 }
 
 /* ---- devices ---- */
@@ -80,21 +79,20 @@ static void *use_and_publish(void *context) {
 }
 
 /* Two threads publish under one key: who observes it knows what both did. */
-TEST(checker_rules, a_key_carries_what_every_publisher_knew) {
-    OPENED(watched_t, w, watched_close, watched_open(&w, STRATA_CHECKER_ALL));
+TEST_WATCHED(checker_rules, a_key_carries_what_every_publisher_knew) {
     pthread_t thread;
-    ASSERT_EQ(pthread_create(&thread, NULL, use_and_publish, &w), 0);
+    ASSERT_EQ(pthread_create(&thread, NULL, use_and_publish, w), 0);
     pthread_join(thread, NULL);
-    work_at(&w, 1, A(&w), true);
-    EXPECT_OK(strata_device_stream_synchronise(w.device, A(&w)));
-    strata_checker_publish(w.checker, KEY); /* knows nothing of B */
-    strata_checker_observe(w.checker, KEY);
-    work_at(&w, 0, C(&w), true);
-    work_at(&w, 1, C(&w), true);
-    EXPECT_HAZARDS(&w, RACE, 0);
-    strata_checker_observe(w.checker, KEY + 1);
-    work_at(&w, 0, A(&w), true); /* A knows what the thread does, not what C does */
-    EXPECT_HAZARDS(&w, RACE, 1);
+    work_at(w, 1, A(w), true);
+    EXPECT_OK(strata_device_stream_synchronise(w->device, A(w)));
+    strata_checker_publish(w->checker, KEY); /* knows nothing of B */
+    strata_checker_observe(w->checker, KEY);
+    work_at(w, 0, C(w), true);
+    work_at(w, 1, C(w), true);
+    EXPECT_HAZARDS(w, RACE, 0);
+    strata_checker_observe(w->checker, KEY + 1);
+    work_at(w, 0, A(w), true); /* A knows what the thread does, not what C does */
+    EXPECT_HAZARDS(w, RACE, 1);
 }
 
 /* ---- accesses ---- */
@@ -105,14 +103,13 @@ static void touch(watched_t *w, uint64_t at, uint64_t size, strata_handle_t stre
 }
 
 /* Ranges that only meet share no byte. */
-TEST(checker_rules, neighbours_do_not_race) {
-    OPENED(watched_t, w, watched_close, watched_open(&w, STRATA_CHECKER_ALL));
-    touch(&w, 4096, 4096, A(&w), true);
-    touch(&w, 0, 4096, B(&w), true);
-    touch(&w, 8192, 4096, B(&w), true);
-    EXPECT_HAZARDS(&w, RACE, 0);
-    touch(&w, 8191, 1, C(&w), false);
-    EXPECT_HAZARDS(&w, RACE, 1);
+TEST_WATCHED(checker_rules, neighbours_do_not_race) {
+    touch(w, 4096, 4096, A(w), true);
+    touch(w, 0, 4096, B(w), true);
+    touch(w, 8192, 4096, B(w), true);
+    EXPECT_HAZARDS(w, RACE, 0);
+    touch(w, 8191, 1, C(w), false);
+    EXPECT_HAZARDS(w, RACE, 1);
 }
 
 /* A read of what was written does not stand for the write, nor a part for the whole. */
@@ -127,12 +124,11 @@ TEST(checker_rules, a_write_is_remembered_after_a_read_and_a_part) {
 }
 
 /* A fill of a live block is a write. */
-TEST(checker_rules, a_fill_is_a_write) {
-    OPENED(watched_t, w, watched_close, watched_open(&w, STRATA_CHECKER_ALL));
-    serve(&w, 1, 0, A(&w));
-    EXPECT_OK(strata_device_fill(w.device, w.chunk, 0, MIB, A(&w)));
-    work_at(&w, 0, B(&w), false);
-    EXPECT_HAZARDS(&w, RACE, 1);
+TEST_WATCHED(checker_rules, a_fill_is_a_write) {
+    serve(w, 1, 0, A(w));
+    EXPECT_OK(strata_device_fill(w->device, w->chunk, 0, MIB, A(w)));
+    work_at(w, 0, B(w), false);
+    EXPECT_HAZARDS(w, RACE, 1);
 }
 
 /* An access over several blocks is one of each. */
@@ -147,64 +143,59 @@ TEST(checker_rules, an_access_over_several_blocks_touches_each) {
 }
 
 /* Meant for a block, done to memory that was never one: the block is gone. */
-TEST(checker_rules, work_for_a_block_on_memory_of_none_is_a_use_after_free) {
-    OPENED(watched_t, w, watched_close, watched_open(&w, STRATA_CHECKER_ALL));
+TEST_WATCHED(checker_rules, work_for_a_block_on_memory_of_none_is_a_use_after_free) {
     const uint64_t name = 9;
-    strata_checker_expect(w.checker, &name, 1);
-    work_at(&w, 0, A(&w), true);
-    EXPECT_HAZARDS(&w, USE_AFTER_FREE, 1);
+    strata_checker_expect(w->checker, &name, 1);
+    work_at(w, 0, A(w), true);
+    EXPECT_HAZARDS(w, USE_AFTER_FREE, 1);
 }
 
 /* What work was said to be for is said of one launch alone. */
-TEST(checker_rules, an_expectation_is_of_the_next_work_alone) {
-    OPENED(watched_t, w, watched_close, watched_open(&w, STRATA_CHECKER_ALL));
+TEST_WATCHED(checker_rules, an_expectation_is_of_the_next_work_alone) {
     const uint64_t name = 1;
-    serve(&w, 1, 0, A(&w));
-    serve(&w, 2, 1, A(&w));
-    strata_checker_expect(w.checker, &name, 1);
-    work_at(&w, 0, A(&w), true);
-    work_at(&w, 1, A(&w), true);
-    EXPECT_HAZARDS(&w, FOREIGN, 0);
-    strata_checker_expect(w.checker, &name, 1);
-    work_at(&w, 1, A(&w), true);
-    EXPECT_HAZARDS(&w, FOREIGN, 1);
+    serve(w, 1, 0, A(w));
+    serve(w, 2, 1, A(w));
+    strata_checker_expect(w->checker, &name, 1);
+    work_at(w, 0, A(w), true);
+    work_at(w, 1, A(w), true);
+    EXPECT_HAZARDS(w, FOREIGN, 0);
+    strata_checker_expect(w->checker, &name, 1);
+    work_at(w, 1, A(w), true);
+    EXPECT_HAZARDS(w, FOREIGN, 1);
 }
 
 /* Of one life each kind of fault is told once. */
-TEST(checker_rules, two_kinds_of_fault_of_one_block_are_two) {
-    OPENED(watched_t, w, watched_close, watched_open(&w, STRATA_CHECKER_ALL));
-    serve(&w, 1, 0, A(&w));
-    work_at(&w, 0, B(&w), true);
-    work_at(&w, 0, C(&w), true);
-    strata_checker_freed(w.checker, 1);
-    EXPECT_EQ(strata_checker_hazards_of(w.checker, STRATA_HAZARD_RACE), 1);
-    EXPECT_EQ(strata_checker_hazards_of(w.checker, STRATA_HAZARD_FREE), 1);
-    work_at(&w, 0, A(&w), true);
-    EXPECT_EQ(strata_checker_hazards_of(w.checker, STRATA_HAZARD_USE_AFTER_FREE), 1);
+TEST_WATCHED(checker_rules, two_kinds_of_fault_of_one_block_are_two) {
+    serve(w, 1, 0, A(w));
+    work_at(w, 0, B(w), true);
+    work_at(w, 0, C(w), true);
+    strata_checker_freed(w->checker, 1);
+    EXPECT_EQ(strata_checker_hazards_of(w->checker, STRATA_HAZARD_RACE), 1);
+    EXPECT_EQ(strata_checker_hazards_of(w->checker, STRATA_HAZARD_FREE), 1);
+    work_at(w, 0, A(w), true);
+    EXPECT_EQ(strata_checker_hazards_of(w->checker, STRATA_HAZARD_USE_AFTER_FREE), 1);
 }
 
 /* ---- owners ---- */
 
 /* A place without owners and a block without a first stream: nobody has borrowed it. */
-TEST(checker_rules, without_an_owner_and_a_stream_nobody_has_borrowed) {
-    OPENED(watched_t, w, watched_close, watched_open(&w, STRATA_CHECKER_ALL));
-    strata_checker_block_t block = {.name = 1, .device = w.device, .address = w.chunk, .size = MIB, .ownerless = true};
-    strata_checker_allocated(w.checker, &block);
-    work_at(&w, 0, NULL, true);
-    strata_checker_freed(w.checker, 1);
-    EXPECT_HAZARDS(&w, FREE, 1);
+TEST_WATCHED(checker_rules, without_an_owner_and_a_stream_nobody_has_borrowed) {
+    strata_checker_block_t block = {.name = 1, .device = w->device, .address = w->chunk, .size = MIB, .ownerless = true};
+    strata_checker_allocated(w->checker, &block);
+    work_at(w, 0, NULL, true);
+    strata_checker_freed(w->checker, 1);
+    EXPECT_HAZARDS(w, FREE, 1);
 }
 
 /* Borrows end with the block: the next one's are its own. */
-TEST(checker_rules, a_borrow_of_one_block_is_none_of_the_next) {
-    OPENED(watched_t, w, watched_close, watched_open(&w, STRATA_CHECKER_ALL));
-    serve(&w, 1, 0, A(&w));
-    strata_checker_borrowed(w.checker, 1, B(&w));
-    strata_checker_freed(w.checker, 1);
-    serve(&w, 1, 0, A(&w));
-    work_at(&w, 0, B(&w), true);
-    strata_checker_freed(w.checker, 1);
-    EXPECT_HAZARDS(&w, FREE, 1);
+TEST_WATCHED(checker_rules, a_borrow_of_one_block_is_none_of_the_next) {
+    serve(w, 1, 0, A(w));
+    strata_checker_borrowed(w->checker, 1, B(w));
+    strata_checker_freed(w->checker, 1);
+    serve(w, 1, 0, A(w));
+    work_at(w, 0, B(w), true);
+    strata_checker_freed(w->checker, 1);
+    EXPECT_HAZARDS(w, FREE, 1);
 }
 
 /* Use that is only said: its beginning must be ordered after the old owner, its end need not be asked for. */

@@ -8,28 +8,26 @@
 #define B(w) ((w)->streams[1])
 #define C(w) ((w)->streams[2])
 
-TEST(verdicts, a_use_after_free) {
-    OPENED(watched_t, w, watched_close, watched_open(&w, STRATA_CHECKER_ALL));
-    serve(&w, 1, 0, A(&w));
-    work_at(&w, 0, A(&w), true);
-    strata_checker_freed(w.checker, 1);
-    EXPECT_HAZARDS(&w, USE_AFTER_FREE, 0);
-    work_at(&w, 0, A(&w), false);
-    EXPECT_HAZARDS(&w, USE_AFTER_FREE, 1);
-    work_at(&w, 0, B(&w), false);
-    EXPECT_HAZARDS(&w, USE_AFTER_FREE, 1); /* of one life it is told once */
+TEST_WATCHED(verdicts, a_use_after_free) {
+    serve(w, 1, 0, A(w));
+    work_at(w, 0, A(w), true);
+    strata_checker_freed(w->checker, 1);
+    EXPECT_HAZARDS(w, USE_AFTER_FREE, 0);
+    work_at(w, 0, A(w), false);
+    EXPECT_HAZARDS(w, USE_AFTER_FREE, 1);
+    work_at(w, 0, B(w), false);
+    EXPECT_HAZARDS(w, USE_AFTER_FREE, 1); /* of one life it is told once */
 }
 
-TEST(verdicts, a_free_under_work_that_nobody_borrowed_for) {
-    OPENED(watched_t, w, watched_close, watched_open(&w, STRATA_CHECKER_ALL));
-    serve(&w, 1, 0, A(&w));
-    work_at(&w, 0, B(&w), true);
-    EXPECT_HAZARDS(&w, FREE, 0); /* a use of a live block on any stream is no fault by itself */
-    strata_checker_freed(w.checker, 1);
-    EXPECT_HAZARDS(&w, FREE, 1);
-    serve(&w, 2, 0, A(&w));
-    work_at(&w, 0, A(&w), true);
-    EXPECT_HAZARDS(&w, FREE, 1); /* what follows from it is not told again */
+TEST_WATCHED(verdicts, a_free_under_work_that_nobody_borrowed_for) {
+    serve(w, 1, 0, A(w));
+    work_at(w, 0, B(w), true);
+    EXPECT_HAZARDS(w, FREE, 0); /* a use of a live block on any stream is no fault by itself */
+    strata_checker_freed(w->checker, 1);
+    EXPECT_HAZARDS(w, FREE, 1);
+    serve(w, 2, 0, A(w));
+    work_at(w, 0, A(w), true);
+    EXPECT_HAZARDS(w, FREE, 1); /* what follows from it is not told again */
 }
 
 /* Each way in which the free is lawful: borrowed for before or after the use, ordered, seen by the host, freed there. */
@@ -54,14 +52,13 @@ TEST(verdicts, frees_that_are_lawful) {
     for (int way = 0; way < 6; way++) lawful_free(way);
 }
 
-TEST(verdicts, a_borrow_taken_back_covers_no_more) {
-    OPENED(watched_t, w, watched_close, watched_open(&w, STRATA_CHECKER_ALL));
-    serve(&w, 1, 0, A(&w));
-    strata_checker_borrowed(w.checker, 1, B(&w));
-    work_at(&w, 0, B(&w), true);
-    strata_checker_erased(w.checker, 1, B(&w));
-    strata_checker_freed(w.checker, 1);
-    EXPECT_HAZARDS(&w, FREE, 1);
+TEST_WATCHED(verdicts, a_borrow_taken_back_covers_no_more) {
+    serve(w, 1, 0, A(w));
+    strata_checker_borrowed(w->checker, 1, B(w));
+    work_at(w, 0, B(w), true);
+    strata_checker_erased(w->checker, 1, B(w));
+    strata_checker_freed(w->checker, 1);
+    EXPECT_HAZARDS(w, FREE, 1);
 }
 
 /* A block of no owner has its borrowers and no more: the first one's erased borrow covers nothing, nor does a stream that none
@@ -90,30 +87,29 @@ TEST(verdicts, a_first_borrow_taken_back_covers_no_more) {
     free_of_pinned(0, true);
 }
 
-TEST(verdicts, an_owner_of_pinned_memory_is_a_borrower) {
-    OPENED(watched_t, w, watched_close, watched_open(&w, STRATA_CHECKER_ALL));
+TEST_WATCHED(verdicts, an_owner_of_pinned_memory_is_a_borrower) {
     strata_address_t address = 0;
-    EXPECT_OK(strata_device_host_alloc(w.device, STRATA_MEMORY_PINNED, MIB, 256, 0, &address));
+    EXPECT_OK(strata_device_host_alloc(w->device, STRATA_MEMORY_PINNED, MIB, 256, 0, &address));
     strata_checker_block_t block = {
-        .name = 1, .device = w.device, .stream = A(&w), .address = address, .size = MIB, .ownerless = true};
+        .name = 1, .device = w->device, .stream = A(w), .address = address, .size = MIB, .ownerless = true};
     strata_access_t access = {address, MIB, true};
-    strata_checker_allocated(w.checker, &block);
-    EXPECT_OK(strata_device_work(w.device, A(&w), 100 * US, &access, 1));
-    strata_checker_freed(w.checker, 1);
-    EXPECT_HAZARDS(&w, FREE, 0);
+    strata_checker_allocated(w->checker, &block);
+    EXPECT_OK(strata_device_work(w->device, A(w), 100 * US, &access, 1));
+    strata_checker_freed(w->checker, 1);
+    EXPECT_HAZARDS(w, FREE, 0);
     /* Served to A again at once: there it is in order; the host is not. */
     block.name = 2;
-    strata_checker_allocated(w.checker, &block);
-    EXPECT_OK(strata_device_work(w.device, A(&w), 100 * US, &access, 1));
-    EXPECT_HAZARDS(&w, RACE, 0);
-    strata_checker_host_access(w.checker, address, 64, false);
-    EXPECT_EQ(strata_checker_hazards_of(w.checker, STRATA_HAZARD_RACE), 1);
-    EXPECT_EQ(strata_checker_hazards_of(w.checker, STRATA_HAZARD_NEW_OWNER), 1);
-    EXPECT_OK(strata_device_synchronise(w.device));
-    strata_checker_host_access(w.checker, address, 64, true);
-    strata_checker_freed(w.checker, 2);
-    EXPECT_OK(strata_device_host_free(w.device, STRATA_MEMORY_PINNED, address));
-    EXPECT_EQ(strata_checker_hazards(w.checker), 2);
+    strata_checker_allocated(w->checker, &block);
+    EXPECT_OK(strata_device_work(w->device, A(w), 100 * US, &access, 1));
+    EXPECT_HAZARDS(w, RACE, 0);
+    strata_checker_host_access(w->checker, address, 64, false);
+    EXPECT_EQ(strata_checker_hazards_of(w->checker, STRATA_HAZARD_RACE), 1);
+    EXPECT_EQ(strata_checker_hazards_of(w->checker, STRATA_HAZARD_NEW_OWNER), 1);
+    EXPECT_OK(strata_device_synchronise(w->device));
+    strata_checker_host_access(w->checker, address, 64, true);
+    strata_checker_freed(w->checker, 2);
+    EXPECT_OK(strata_device_host_free(w->device, STRATA_MEMORY_PINNED, address));
+    EXPECT_EQ(strata_checker_hazards(w->checker), 2);
 }
 
 TEST(verdicts, memory_goes_back_under_running_work) {
@@ -131,11 +127,10 @@ TEST(verdicts, memory_goes_back_under_running_work) {
     }
 }
 
-TEST(verdicts, a_device_free_waits_where_the_profile_says_so) {
-    OPENED(watched_t, w, watched_close, watched_open(&w, STRATA_CHECKER_ALL));
-    work_at(&w, 0, A(&w), true);
-    put(w.device, w.chunk);
-    EXPECT_HAZARDS(&w, UNDER_WORK, 0);
+TEST_WATCHED(verdicts, a_device_free_waits_where_the_profile_says_so) {
+    work_at(w, 0, A(w), true);
+    put(w->device, w->chunk);
+    EXPECT_HAZARDS(w, UNDER_WORK, 0);
 }
 
 static void unmap_under_work(bool seen_by_host, uint64_t wanted) {
@@ -186,39 +181,36 @@ TEST(verdicts, pool_memory_in_a_replay) {
     EXPECT_HAZARDS(&w, OUTSIDE, 1);
 }
 
-TEST(verdicts, memory_taken_from_a_live_block) {
-    OPENED(watched_t, w, watched_close, watched_open(&w, STRATA_CHECKER_ALL));
-    serve(&w, 1, 3, A(&w));
-    put(w.device, w.chunk);
-    EXPECT_HAZARDS(&w, TAKEN_AWAY, 1);
-    strata_checker_freed(w.checker, 1);
-    EXPECT_HAZARDS(&w, TAKEN_AWAY, 1);
+TEST_WATCHED(verdicts, memory_taken_from_a_live_block) {
+    serve(w, 1, 3, A(w));
+    put(w->device, w->chunk);
+    EXPECT_HAZARDS(w, TAKEN_AWAY, 1);
+    strata_checker_freed(w->checker, 1);
+    EXPECT_HAZARDS(w, TAKEN_AWAY, 1);
 }
 
-TEST(verdicts, work_for_a_block_that_another_owner_has) {
-    OPENED(watched_t, w, watched_close, watched_open(&w, STRATA_CHECKER_ALL));
+TEST_WATCHED(verdicts, work_for_a_block_that_another_owner_has) {
     const uint64_t old = 1, fresh = 2;
-    serve(&w, old, 0, A(&w));
-    strata_checker_freed(w.checker, old);
-    serve(&w, fresh, 0, A(&w));
-    strata_checker_expect(w.checker, &fresh, 1);
-    work_at(&w, 0, A(&w), true);
-    EXPECT_HAZARDS(&w, FOREIGN, 0);
-    strata_checker_expect(w.checker, &old, 1);
-    work_at(&w, 0, A(&w), true);
-    EXPECT_HAZARDS(&w, FOREIGN, 1);
-    work_at(&w, 0, A(&w), true); /* means nobody: whatever lies there */
-    EXPECT_HAZARDS(&w, FOREIGN, 1);
+    serve(w, old, 0, A(w));
+    strata_checker_freed(w->checker, old);
+    serve(w, fresh, 0, A(w));
+    strata_checker_expect(w->checker, &fresh, 1);
+    work_at(w, 0, A(w), true);
+    EXPECT_HAZARDS(w, FOREIGN, 0);
+    strata_checker_expect(w->checker, &old, 1);
+    work_at(w, 0, A(w), true);
+    EXPECT_HAZARDS(w, FOREIGN, 1);
+    work_at(w, 0, A(w), true); /* means nobody: whatever lies there */
+    EXPECT_HAZARDS(w, FOREIGN, 1);
 }
 
-TEST(verdicts, a_block_served_twice) {
-    OPENED(watched_t, w, watched_close, watched_open(&w, STRATA_CHECKER_ALL));
-    serve(&w, 1, 0, A(&w));
-    serve(&w, 2, 1, A(&w));
-    EXPECT_HAZARDS(&w, OVERLAP, 0);
-    strata_checker_block_t block = {.name = 3, .device = w.device, .stream = B(&w), .address = w.chunk + MIB / 2, .size = 64};
-    strata_checker_allocated(w.checker, &block);
-    EXPECT_HAZARDS(&w, OVERLAP, 1);
+TEST_WATCHED(verdicts, a_block_served_twice) {
+    serve(w, 1, 0, A(w));
+    serve(w, 2, 1, A(w));
+    EXPECT_HAZARDS(w, OVERLAP, 0);
+    strata_checker_block_t block = {.name = 3, .device = w->device, .stream = B(w), .address = w->chunk + MIB / 2, .size = 64};
+    strata_checker_allocated(w->checker, &block);
+    EXPECT_HAZARDS(w, OVERLAP, 1);
 }
 
 /* A large block takes over from several owners, and gives to several: each use of each counts. */
@@ -260,30 +252,28 @@ TEST(verdicts, allocators_fill_free_memory) {
 
 /* ---- orders ---- */
 
-TEST(verdicts, races_need_a_write_and_common_bytes) {
-    OPENED(watched_t, w, watched_close, watched_open(&w, STRATA_CHECKER_ALL));
-    work_at(&w, 0, A(&w), false);
-    work_at(&w, 0, B(&w), false);
-    work_at(&w, 1, A(&w), true);
-    work_at(&w, 2, B(&w), true);
-    EXPECT_HAZARDS(&w, RACE, 0);
-    order(&w, C(&w), A(&w));
-    order(&w, C(&w), B(&w));
-    work_at(&w, 0, C(&w), true);
-    EXPECT_HAZARDS(&w, RACE, 0);
-    work_at(&w, 0, A(&w), false);
-    EXPECT_HAZARDS(&w, RACE, 1);
+TEST_WATCHED(verdicts, races_need_a_write_and_common_bytes) {
+    work_at(w, 0, A(w), false);
+    work_at(w, 0, B(w), false);
+    work_at(w, 1, A(w), true);
+    work_at(w, 2, B(w), true);
+    EXPECT_HAZARDS(w, RACE, 0);
+    order(w, C(w), A(w));
+    order(w, C(w), B(w));
+    work_at(w, 0, C(w), true);
+    EXPECT_HAZARDS(w, RACE, 0);
+    work_at(w, 0, A(w), false);
+    EXPECT_HAZARDS(w, RACE, 1);
 }
 
-TEST(verdicts, blocking_streams_order_with_the_legacy_stream_both_ways) {
-    OPENED(watched_t, w, watched_close, watched_open(&w, STRATA_CHECKER_ALL));
-    strata_handle_t one = stream_new(w.device, STRATA_STREAM_BLOCKING), two = stream_new(w.device, STRATA_STREAM_BLOCKING);
-    work_at(&w, 0, one, true);
-    work_at(&w, 0, NULL, true);
-    work_at(&w, 0, two, true);
-    EXPECT_HAZARDS(&w, RACE, 0);
-    work_at(&w, 0, one, true);
-    EXPECT_HAZARDS(&w, RACE, 1);
+TEST_WATCHED(verdicts, blocking_streams_order_with_the_legacy_stream_both_ways) {
+    strata_handle_t one = stream_new(w->device, STRATA_STREAM_BLOCKING), two = stream_new(w->device, STRATA_STREAM_BLOCKING);
+    work_at(w, 0, one, true);
+    work_at(w, 0, NULL, true);
+    work_at(w, 0, two, true);
+    EXPECT_HAZARDS(w, RACE, 0);
+    work_at(w, 0, one, true);
+    EXPECT_HAZARDS(w, RACE, 1);
 }
 
 TEST(verdicts, a_query_that_succeeds_is_an_order_and_one_that_does_not_is_none) {
@@ -361,19 +351,18 @@ static void *take_the_lock(void *context) {
     return NULL;
 }
 
-TEST(verdicts, a_common_lock_is_an_order) {
-    OPENED(watched_t, w, watched_close, watched_open(&w, STRATA_CHECKER_ALL));
+TEST_WATCHED(verdicts, a_common_lock_is_an_order) {
     strata_lock_t lock;
-    strata_lock_init(&lock, STRATA_RANK_STACK, w.device->lock_observer);
+    strata_lock_init(&lock, STRATA_RANK_STACK, w->device->lock_observer);
     pthread_t thread;
-    work_at(&w, 0, A(&w), true);
-    EXPECT_OK(strata_device_stream_synchronise(w.device, A(&w)));
+    work_at(w, 0, A(w), true);
+    EXPECT_OK(strata_device_stream_synchronise(w->device, A(w)));
     strata_lock(&lock);
     strata_unlock(&lock);
-    void *both[] = {&w, &lock};
+    void *both[] = {w, &lock};
     ASSERT_EQ(pthread_create(&thread, NULL, take_the_lock, both), 0);
     pthread_join(thread, NULL);
-    EXPECT_HAZARDS(&w, RACE, 0);
+    EXPECT_HAZARDS(w, RACE, 0);
     strata_lock_destroy(&lock);
 }
 
@@ -424,18 +413,17 @@ TEST(verdicts, blocking_streams_are_ordered_by_legacy_work_alone) {
         }
 }
 
-TEST(verdicts, legacy_work_is_after_blocking_streams_that_are_gone) {
-    OPENED(watched_t, w, watched_close, watched_open(&w, STRATA_CHECKER_ALL));
-    strata_handle_t blocking = stream_new(w.device, STRATA_STREAM_BLOCKING);
-    strata_handle_t other = stream_new(w.device, STRATA_STREAM_NON_BLOCKING);
-    work_at(&w, 0, blocking, true);
-    work_at(&w, 1, other, true);
-    EXPECT_OK(strata_device_stream_destroy(w.device, blocking));
-    EXPECT_OK(strata_device_stream_destroy(w.device, other));
-    work_at(&w, 0, NULL, true);
-    EXPECT_HAZARDS(&w, RACE, 0);
-    work_at(&w, 1, NULL, true);
-    EXPECT_HAZARDS(&w, RACE, 1);
+TEST_WATCHED(verdicts, legacy_work_is_after_blocking_streams_that_are_gone) {
+    strata_handle_t blocking = stream_new(w->device, STRATA_STREAM_BLOCKING);
+    strata_handle_t other = stream_new(w->device, STRATA_STREAM_NON_BLOCKING);
+    work_at(w, 0, blocking, true);
+    work_at(w, 1, other, true);
+    EXPECT_OK(strata_device_stream_destroy(w->device, blocking));
+    EXPECT_OK(strata_device_stream_destroy(w->device, other));
+    work_at(w, 0, NULL, true);
+    EXPECT_HAZARDS(w, RACE, 0);
+    work_at(w, 1, NULL, true);
+    EXPECT_HAZARDS(w, RACE, 1);
 }
 
 /* A wait for one device says nothing of another's work: a device free is an order for its own streams alone. */
@@ -485,22 +473,21 @@ TEST(verdicts, captured_edges_order_inside_a_graph) {
 
 /* ---- reports ---- */
 
-TEST(verdicts, a_report_tells_both_sides) {
-    OPENED(watched_t, w, watched_close, watched_open(&w, STRATA_CHECKER_ALL));
-    strata_checker_name(w.checker, w.device, A(&w), "copies");
-    strata_checker_name(w.checker, w.device, B(&w), "kernels");
-    strata_checker_line(w.checker, 11);
-    serve(&w, 1, 0, A(&w));
-    strata_checker_borrowed(w.checker, 1, B(&w));
-    strata_checker_line(w.checker, 12);
-    work_at(&w, 0, B(&w), true);
-    strata_checker_freed(w.checker, 1);
-    strata_checker_line(w.checker, 13);
-    order(&w, C(&w), B(&w));
-    serve(&w, 2, 0, A(&w));
-    work_at(&w, 0, A(&w), true);
-    EXPECT_HAZARDS(&w, NEW_OWNER, 1);
-    const char *report = strata_checker_report(w.checker, 0);
+TEST_WATCHED(verdicts, a_report_tells_both_sides) {
+    strata_checker_name(w->checker, w->device, A(w), "copies");
+    strata_checker_name(w->checker, w->device, B(w), "kernels");
+    strata_checker_line(w->checker, 11);
+    serve(w, 1, 0, A(w));
+    strata_checker_borrowed(w->checker, 1, B(w));
+    strata_checker_line(w->checker, 12);
+    work_at(w, 0, B(w), true);
+    strata_checker_freed(w->checker, 1);
+    strata_checker_line(w->checker, 13);
+    order(w, C(w), B(w));
+    serve(w, 2, 0, A(w));
+    work_at(w, 0, A(w), true);
+    EXPECT_HAZARDS(w, NEW_OWNER, 1);
+    const char *report = strata_checker_report(w->checker, 0);
     ASSERT_TRUE(report);
     /* clang-format off */
     static const char *const parts[] = {
@@ -510,19 +497,18 @@ TEST(verdicts, a_report_tells_both_sides) {
     };
     /* clang-format on */
     for (size_t i = 0; i < sizeof parts / sizeof *parts; i++) EXPECT_CONTAINS(report, parts[i]);
-    EXPECT_EQ(strata_checker_report(w.checker, 1), NULL);
+    EXPECT_EQ(strata_checker_report(w->checker, 1), NULL);
 }
 
-TEST(verdicts, many_hazards_are_counted_and_the_first_kept) {
-    OPENED(watched_t, w, watched_close, watched_open(&w, STRATA_CHECKER_ALL));
+TEST_WATCHED(verdicts, many_hazards_are_counted_and_the_first_kept) {
     for (uint64_t i = 1; i <= 40; i++) {
-        serve(&w, i, 0, A(&w));
-        work_at(&w, 0, B(&w), true);
-        strata_checker_freed(w.checker, i);
+        serve(w, i, 0, A(w));
+        work_at(w, 0, B(w), true);
+        strata_checker_freed(w->checker, i);
     }
-    EXPECT_HAZARDS(&w, FREE, 40);
+    EXPECT_HAZARDS(w, FREE, 40);
     size_t kept = 0;
-    while (strata_checker_report(w.checker, kept)) kept++;
+    while (strata_checker_report(w->checker, kept)) kept++;
     EXPECT_EQ(kept, 16);
 }
 

@@ -20,6 +20,9 @@ void watched_open(watched_t *w, uint32_t rules);
 void watched_open_on(watched_t *w, uint32_t rules, const strata_sim_options_t *options);
 void watched_close(watched_t *w);
 
+/* A test of `w`, where every rule is checked. */
+#define TEST_WATCHED(suite, name) TEST_WITH(suite, name, watched_t, w, watched_close, watched_open(w, STRATA_CHECKER_ALL))
+
 /* A block of 1 MiB at the chunk's `mib`-th. */
 void serve(watched_t *w, uint64_t name, uint64_t mib, strata_handle_t stream);
 void work_at(watched_t *w, uint64_t mib, strata_handle_t stream, bool write);

@@ -29,6 +29,10 @@ static inline void fixture_close(fixture_t *fixture) {
     strata_sim_drop(fixture->world);
 }
 
+/* A test of the world `f`, opened with these options: TEST_WORLD(suite, name, .devices = 2) */
+#define TEST_WORLD(suite, name, ...)                                                                                               \
+    TEST_WITH(suite, name, fixture_t, f, fixture_close, *f = fixture_open((strata_sim_options_t){__VA_ARGS__}))
+
 static inline strata_sim_figures_t figures_of(strata_device_t *device) {
     strata_sim_figures_t figures;
     strata_sim_figures(device, &figures);

@@ -154,19 +154,18 @@ TEST(sim_capture, what_asks_for_progress_breaks_the_capture) {
     }
 }
 
-TEST(sim_capture, the_legacy_stream_is_untouchable_while_a_blocking_one_is_captured) {
-    fixture_t f CLOSED_BY(fixture_close) = fixture_open((strata_sim_options_t){0});
-    strata_handle_t b = stream_new(f.device, STRATA_STREAM_BLOCKING), graph;
-    EXPECT_STATUS(STRATA_E_CAPTURE, strata_device_capture_begin(f.device, NULL, RELAXED));
+TEST_WORLD(sim_capture, the_legacy_stream_is_untouchable_while_a_blocking_one_is_captured, 0) {
+    strata_handle_t b = stream_new(f->device, STRATA_STREAM_BLOCKING), graph;
+    EXPECT_STATUS(STRATA_E_CAPTURE, strata_device_capture_begin(f->device, NULL, RELAXED));
     EXPECT_EQ(strata_last_error()->device_code, 900);
-    ASSERT_OK(strata_device_capture_begin(f.device, b, RELAXED));
-    EXPECT_EQ(status_of(f.device, NULL), STRATA_CAPTURE_IMPLICIT);
-    EXPECT_EQ(status_of(f.device, b), STRATA_CAPTURE_ACTIVE);
-    EXPECT_STATUS(STRATA_E_CAPTURE, strata_device_work(f.device, NULL, 1, NULL, 0));
+    ASSERT_OK(strata_device_capture_begin(f->device, b, RELAXED));
+    EXPECT_EQ(status_of(f->device, NULL), STRATA_CAPTURE_IMPLICIT);
+    EXPECT_EQ(status_of(f->device, b), STRATA_CAPTURE_ACTIVE);
+    EXPECT_STATUS(STRATA_E_CAPTURE, strata_device_work(f->device, NULL, 1, NULL, 0));
     EXPECT_EQ(strata_last_error()->device_code, 906);
-    EXPECT_EQ(status_of(f.device, b), STRATA_CAPTURE_INVALIDATED);
-    EXPECT_STATUS(STRATA_E_CAPTURE, strata_device_capture_end(f.device, b, &graph));
-    EXPECT_OK(strata_device_work(f.device, NULL, 1, NULL, 0));
+    EXPECT_EQ(status_of(f->device, b), STRATA_CAPTURE_INVALIDATED);
+    EXPECT_STATUS(STRATA_E_CAPTURE, strata_device_capture_end(f->device, b, &graph));
+    EXPECT_OK(strata_device_work(f->device, NULL, 1, NULL, 0));
 }
 
 typedef struct death {

@@ -233,15 +233,14 @@ TEST(sim_costs, queries_answer_as_of_the_moment_of_the_call) {
 }
 
 /* An event of an idle stream passes when the record was called, not when the call had returned. */
-TEST(sim_costs, an_event_passes_at_the_moment_of_its_record_at_the_earliest) {
-    fixture_t f CLOSED_BY(fixture_close) = fixture_open((strata_sim_options_t){0});
-    strata_handle_t s = stream_new(f.device, STRATA_STREAM_NON_BLOCKING), e = event_new(f.device);
-    ASSERT_OK(strata_device_work(f.device, s, 1, NULL, 0));
-    strata_sim_advance_to(f.world, 1000 * US);
-    uint64_t called = strata_sim_now(f.world);
-    ASSERT_OK(strata_device_event_record(f.device, e, s));
-    EXPECT_GT(strata_sim_now(f.world), called);
-    EXPECT_EQ(strata_device_event_ready_at(f.device, e), called);
+TEST_WORLD(sim_costs, an_event_passes_at_the_moment_of_its_record_at_the_earliest, 0) {
+    strata_handle_t s = stream_new(f->device, STRATA_STREAM_NON_BLOCKING), e = event_new(f->device);
+    ASSERT_OK(strata_device_work(f->device, s, 1, NULL, 0));
+    strata_sim_advance_to(f->world, 1000 * US);
+    uint64_t called = strata_sim_now(f->world);
+    ASSERT_OK(strata_device_event_record(f->device, e, s));
+    EXPECT_GT(strata_sim_now(f->world), called);
+    EXPECT_EQ(strata_device_event_ready_at(f->device, e), called);
 }
 
 /* The wait comes before the cost: a free, a synchronise and a wait for an event end their price after the work. */
@@ -267,19 +266,18 @@ TEST(sim_costs, waits_come_before_the_cost) {
 }
 
 /* A stream that is said to be busy is so after what it was given: its end never moves back, and what orders it counts. */
-TEST(sim_costs, a_busy_stream_is_so_after_what_it_has) {
-    fixture_t f CLOSED_BY(fixture_close) = fixture_open((strata_sim_options_t){0});
-    strata_handle_t b = stream_new(f.device, STRATA_STREAM_BLOCKING);
-    ASSERT_OK(strata_device_work(f.device, NULL, 1000 * US, NULL, 0));
-    uint64_t end = strata_sim_stream_end(f.device, NULL);
-    ASSERT_OK(strata_sim_stream_busy_until(f.device, b, 5));
-    EXPECT_EQ(strata_sim_stream_end(f.device, b), end);
-    ASSERT_OK(strata_sim_stream_busy_until(f.device, b, end + 5));
-    EXPECT_EQ(strata_sim_stream_end(f.device, b), end + 5);
-    ASSERT_OK(strata_sim_stream_busy_until(f.device, b, end));
-    EXPECT_EQ(strata_sim_stream_end(f.device, b), end + 5);
-    EXPECT_EQ(strata_sim_device_end(f.device), end + 5);
-    EXPECT_STATUS(STRATA_E_UNKNOWN_STREAM, strata_sim_stream_busy_until(f.device, (strata_handle_t)((uintptr_t)b + 16 * 9), 5));
+TEST_WORLD(sim_costs, a_busy_stream_is_so_after_what_it_has, 0) {
+    strata_handle_t b = stream_new(f->device, STRATA_STREAM_BLOCKING);
+    ASSERT_OK(strata_device_work(f->device, NULL, 1000 * US, NULL, 0));
+    uint64_t end = strata_sim_stream_end(f->device, NULL);
+    ASSERT_OK(strata_sim_stream_busy_until(f->device, b, 5));
+    EXPECT_EQ(strata_sim_stream_end(f->device, b), end);
+    ASSERT_OK(strata_sim_stream_busy_until(f->device, b, end + 5));
+    EXPECT_EQ(strata_sim_stream_end(f->device, b), end + 5);
+    ASSERT_OK(strata_sim_stream_busy_until(f->device, b, end));
+    EXPECT_EQ(strata_sim_stream_end(f->device, b), end + 5);
+    EXPECT_EQ(strata_sim_device_end(f->device), end + 5);
+    EXPECT_STATUS(STRATA_E_UNKNOWN_STREAM, strata_sim_stream_busy_until(f->device, (strata_handle_t)((uintptr_t)b + 16 * 9), 5));
 }
 
 /* A reservation beyond the free addresses is refused at once, so only the fixed part of its cost is charged. */

@@ -8,45 +8,42 @@ static strata_status_t try_malloc(strata_device_t *device) {
     return strata_device_malloc(device, STRATA_MEMORY_DEVICE, MIB, &address);
 }
 
-TEST(sim_faults, the_kth_call_of_a_kind_fails_once) {
-    fixture_t f CLOSED_BY(fixture_close) = fixture_open((strata_sim_options_t){0});
-    ASSERT_OK(strata_sim_fail(f.device, STRATA_CALL_malloc, 3, false, STRATA_E_NO_MEMORY));
-    EXPECT_OK(strata_device_synchronise(f.device));
-    EXPECT_OK(try_malloc(f.device));
-    EXPECT_OK(try_malloc(f.device));
-    strata_sim_figures_t before = figures_of(f.device);
-    uint64_t now = strata_sim_now(f.world);
-    EXPECT_STATUS(STRATA_E_NO_MEMORY, try_malloc(f.device));
+TEST_WORLD(sim_faults, the_kth_call_of_a_kind_fails_once, 0) {
+    ASSERT_OK(strata_sim_fail(f->device, STRATA_CALL_malloc, 3, false, STRATA_E_NO_MEMORY));
+    EXPECT_OK(strata_device_synchronise(f->device));
+    EXPECT_OK(try_malloc(f->device));
+    EXPECT_OK(try_malloc(f->device));
+    strata_sim_figures_t before = figures_of(f->device);
+    uint64_t now = strata_sim_now(f->world);
+    EXPECT_STATUS(STRATA_E_NO_MEMORY, try_malloc(f->device));
     EXPECT_EQ(strata_last_error()->device_code, 2);
     EXPECT_CONTAINS(strata_last_error()->text, "malloc");
-    EXPECT_EQ(figures_of(f.device).used_bytes, before.used_bytes);
-    EXPECT_EQ(strata_sim_now(f.world), now);
-    EXPECT_OK(try_malloc(f.device));
+    EXPECT_EQ(figures_of(f->device).used_bytes, before.used_bytes);
+    EXPECT_EQ(strata_sim_now(f->world), now);
+    EXPECT_OK(try_malloc(f->device));
 }
 
-TEST(sim_faults, onward_means_every_later_call_until_cleared) {
-    fixture_t f CLOSED_BY(fixture_close) = fixture_open((strata_sim_options_t){0});
-    ASSERT_OK(strata_sim_fail(f.device, STRATA_CALL_malloc, 2, true, STRATA_E_DEVICE));
-    EXPECT_OK(try_malloc(f.device));
-    for (int i = 0; i < 3; i++) EXPECT_STATUS(STRATA_E_DEVICE, try_malloc(f.device));
+TEST_WORLD(sim_faults, onward_means_every_later_call_until_cleared, 0) {
+    ASSERT_OK(strata_sim_fail(f->device, STRATA_CALL_malloc, 2, true, STRATA_E_DEVICE));
+    EXPECT_OK(try_malloc(f->device));
+    for (int i = 0; i < 3; i++) EXPECT_STATUS(STRATA_E_DEVICE, try_malloc(f->device));
     EXPECT_NE(strata_last_error()->device_code, 2);
-    EXPECT_OK(strata_device_synchronise(f.device));
-    strata_sim_clear_faults(f.device);
-    EXPECT_OK(try_malloc(f.device));
+    EXPECT_OK(strata_device_synchronise(f->device));
+    strata_sim_clear_faults(f->device);
+    EXPECT_OK(try_malloc(f->device));
 }
 
-TEST(sim_faults, any_call_is_counted_by_calls) {
-    fixture_t f CLOSED_BY(fixture_close) = fixture_open((strata_sim_options_t){0});
-    uint64_t calls = strata_sim_calls(f.device), id;
-    strata_handle_t e = event_new(f.device);
-    EXPECT_OK(strata_device_stream_id(f.device, NULL, &id));
-    strata_device_event_ready_at(f.device, e);
-    strata_device_host_view(f.device, 1, 1);
-    EXPECT_EQ(strata_sim_calls(f.device), calls + 2);
-    ASSERT_OK(strata_sim_fail(f.device, STRATA_DEVICE_CALLS, 2, false, STRATA_E_DEVICE));
-    EXPECT_OK(strata_device_event_record(f.device, e, NULL));
-    EXPECT_STATUS(STRATA_E_DEVICE, strata_device_event_query(f.device, e));
-    EXPECT_OK(strata_device_event_query(f.device, e));
+TEST_WORLD(sim_faults, any_call_is_counted_by_calls, 0) {
+    uint64_t calls = strata_sim_calls(f->device), id;
+    strata_handle_t e = event_new(f->device);
+    EXPECT_OK(strata_device_stream_id(f->device, NULL, &id));
+    strata_device_event_ready_at(f->device, e);
+    strata_device_host_view(f->device, 1, 1);
+    EXPECT_EQ(strata_sim_calls(f->device), calls + 2);
+    ASSERT_OK(strata_sim_fail(f->device, STRATA_DEVICE_CALLS, 2, false, STRATA_E_DEVICE));
+    EXPECT_OK(strata_device_event_record(f->device, e, NULL));
+    EXPECT_STATUS(STRATA_E_DEVICE, strata_device_event_query(f->device, e));
+    EXPECT_OK(strata_device_event_query(f->device, e));
 }
 
 static strata_status_t on_stream(strata_device_t *device, strata_device_call_t call, strata_handle_t stream) {
@@ -76,31 +73,29 @@ TEST(sim_faults, a_call_on_a_stream_that_fails_does_nothing) {
     }
 }
 
-TEST(sim_faults, a_lost_device_stays_lost) {
-    fixture_t f CLOSED_BY(fixture_close) = fixture_open((strata_sim_options_t){.devices = 2});
-    strata_address_t a = get(f.device, MIB);
-    ASSERT_OK(strata_sim_fail(f.device, STRATA_CALL_event_create, 1, false, STRATA_E_DEVICE_LOST));
-    EXPECT_OK(strata_device_synchronise(f.device));
+TEST_WORLD(sim_faults, a_lost_device_stays_lost, .devices = 2) {
+    strata_address_t a = get(f->device, MIB);
+    ASSERT_OK(strata_sim_fail(f->device, STRATA_CALL_event_create, 1, false, STRATA_E_DEVICE_LOST));
+    EXPECT_OK(strata_device_synchronise(f->device));
     strata_handle_t none;
-    EXPECT_STATUS(STRATA_E_DEVICE_LOST, strata_device_event_create(f.device, &none));
-    EXPECT_STATUS(STRATA_E_DEVICE_LOST, strata_device_free(f.device, STRATA_MEMORY_DEVICE, a));
-    EXPECT_STATUS(STRATA_E_DEVICE_LOST, strata_device_synchronise(f.device));
-    EXPECT_OK(strata_device_synchronise(f.other));
-    strata_sim_clear_faults(f.device);
-    put(f.device, a);
+    EXPECT_STATUS(STRATA_E_DEVICE_LOST, strata_device_event_create(f->device, &none));
+    EXPECT_STATUS(STRATA_E_DEVICE_LOST, strata_device_free(f->device, STRATA_MEMORY_DEVICE, a));
+    EXPECT_STATUS(STRATA_E_DEVICE_LOST, strata_device_synchronise(f->device));
+    EXPECT_OK(strata_device_synchronise(f->other));
+    strata_sim_clear_faults(f->device);
+    put(f->device, a);
 }
 
-TEST(sim_faults, several_wait_side_by_side) {
-    fixture_t f CLOSED_BY(fixture_close) = fixture_open((strata_sim_options_t){0});
-    ASSERT_OK(strata_sim_fail(f.device, STRATA_CALL_malloc, 1, false, STRATA_E_NO_MEMORY));
-    ASSERT_OK(strata_sim_fail(f.device, STRATA_CALL_malloc, 3, false, STRATA_E_DEVICE));
-    EXPECT_STATUS(STRATA_E_NO_MEMORY, try_malloc(f.device));
-    EXPECT_OK(try_malloc(f.device));
-    EXPECT_STATUS(STRATA_E_DEVICE, try_malloc(f.device));
-    EXPECT_STATUS(STRATA_E_INVALID, strata_sim_fail(f.device, STRATA_CALL_malloc, 0, false, STRATA_E_DEVICE));
-    EXPECT_STATUS(STRATA_E_INVALID, strata_sim_fail(f.device, STRATA_CALL_malloc, 1, false, STRATA_E_NOT_READY));
-    for (int i = 0; i < 16; i++) EXPECT_OK(strata_sim_fail(f.device, STRATA_CALL_free, 9, false, STRATA_E_DEVICE));
-    EXPECT_STATUS(STRATA_E_LIMIT, strata_sim_fail(f.device, STRATA_CALL_free, 9, false, STRATA_E_DEVICE));
+TEST_WORLD(sim_faults, several_wait_side_by_side, 0) {
+    ASSERT_OK(strata_sim_fail(f->device, STRATA_CALL_malloc, 1, false, STRATA_E_NO_MEMORY));
+    ASSERT_OK(strata_sim_fail(f->device, STRATA_CALL_malloc, 3, false, STRATA_E_DEVICE));
+    EXPECT_STATUS(STRATA_E_NO_MEMORY, try_malloc(f->device));
+    EXPECT_OK(try_malloc(f->device));
+    EXPECT_STATUS(STRATA_E_DEVICE, try_malloc(f->device));
+    EXPECT_STATUS(STRATA_E_INVALID, strata_sim_fail(f->device, STRATA_CALL_malloc, 0, false, STRATA_E_DEVICE));
+    EXPECT_STATUS(STRATA_E_INVALID, strata_sim_fail(f->device, STRATA_CALL_malloc, 1, false, STRATA_E_NOT_READY));
+    for (int i = 0; i < 16; i++) EXPECT_OK(strata_sim_fail(f->device, STRATA_CALL_free, 9, false, STRATA_E_DEVICE));
+    EXPECT_STATUS(STRATA_E_LIMIT, strata_sim_fail(f->device, STRATA_CALL_free, 9, false, STRATA_E_DEVICE));
 }
 
 typedef struct counter {
@@ -114,14 +109,13 @@ static void *hundred(void *argument) {
     return NULL;
 }
 
-TEST(sim_faults, calls_of_several_threads_are_counted_together) {
-    fixture_t f CLOSED_BY(fixture_close) = fixture_open((strata_sim_options_t){0});
-    ASSERT_OK(strata_sim_fail(f.device, STRATA_CALL_synchronise, 351, true, STRATA_E_DEVICE));
+TEST_WORLD(sim_faults, calls_of_several_threads_are_counted_together, 0) {
+    ASSERT_OK(strata_sim_fail(f->device, STRATA_CALL_synchronise, 351, true, STRATA_E_DEVICE));
     pthread_t threads[4];
     counter_t counters[4];
     int failed = 0;
     for (int i = 0; i < 4; i++) {
-        counters[i] = (counter_t){f.device, 0};
+        counters[i] = (counter_t){f->device, 0};
         ASSERT_EQ(pthread_create(&threads[i], NULL, hundred, &counters[i]), 0);
     }
     for (int i = 0; i < 4; i++) {

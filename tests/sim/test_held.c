@@ -9,9 +9,8 @@ static const char *held(strata_device_t *device) {
     return text;
 }
 
-TEST(sim_held, every_kind_is_told_until_it_is_given_back) {
-    fixture_t f CLOSED_BY(fixture_close) = fixture_open((strata_sim_options_t){.devices = 2});
-    strata_device_t *d = f.device;
+TEST_WORLD(sim_held, every_kind_is_told_until_it_is_given_back, .devices = 2) {
+    strata_device_t *d = f->device;
     strata_address_t pinned, host, block;
     strata_handle_t pool, graph, stream = stream_new(d, STRATA_STREAM_NON_BLOCKING);
     EXPECT_STREQ(held(d), "");
@@ -34,7 +33,7 @@ TEST(sim_held, every_kind_is_told_until_it_is_given_back) {
     EXPECT_OK(strata_device_capture_begin(d, stream, STRATA_CAPTURE_RELAXED));
     EXPECT_OK(strata_device_capture_end(d, stream, &graph));
     EXPECT_STREQ(held(d), "1 events, 1 pools, 1 graphs");
-    EXPECT_STREQ(held(f.other), "");
+    EXPECT_STREQ(held(f->other), "");
     EXPECT_OK(strata_device_event_destroy(d, event));
     EXPECT_OK(strata_device_pool_destroy(d, pool));
     EXPECT_OK(strata_device_graph_destroy(d, graph));

@@ -19,10 +19,9 @@ static uint64_t held_up_under(uint64_t seed, uint64_t steps, uint64_t ns) {
     return held_up(f.world, steps, ns);
 }
 
-TEST(sim_jitter, without_a_seed_nothing_holds_up) {
-    fixture_t f CLOSED_BY(fixture_close) = fixture_open((strata_sim_options_t){0});
-    EXPECT_EQ(held_up(f.world, 1000, 10 * MS), 0);
-    EXPECT_FALSE(f.device->clock->polls);
+TEST_WORLD(sim_jitter, without_a_seed_nothing_holds_up, 0) {
+    EXPECT_EQ(held_up(f->world, 1000, 10 * MS), 0);
+    EXPECT_FALSE(f->device->clock->polls);
 }
 
 TEST(sim_jitter, a_seed_is_one_sequence) {

@@ -4,73 +4,68 @@
 
 #include "tests/sim/sim_fixture.h"
 
-TEST(sim_memory, sizes_are_rounded_to_granules) {
-    fixture_t f CLOSED_BY(fixture_close) = fixture_open((strata_sim_options_t){0});
-    strata_address_t a = get(f.device, 1 * MIB);
-    EXPECT_EQ(figures_of(f.device).used_bytes, 2 * MIB);
-    strata_address_t b = get(f.device, 2 * MIB + 1);
-    EXPECT_EQ(figures_of(f.device).used_bytes, 6 * MIB);
-    put(f.device, a);
-    put(f.device, b);
-    EXPECT_EQ(figures_of(f.device).used_bytes, 0);
-    EXPECT_EQ(figures_of(f.device).peak_used_bytes, 6 * MIB);
+TEST_WORLD(sim_memory, sizes_are_rounded_to_granules, 0) {
+    strata_address_t a = get(f->device, 1 * MIB);
+    EXPECT_EQ(figures_of(f->device).used_bytes, 2 * MIB);
+    strata_address_t b = get(f->device, 2 * MIB + 1);
+    EXPECT_EQ(figures_of(f->device).used_bytes, 6 * MIB);
+    put(f->device, a);
+    put(f->device, b);
+    EXPECT_EQ(figures_of(f->device).used_bytes, 0);
+    EXPECT_EQ(figures_of(f->device).peak_used_bytes, 6 * MIB);
 }
 
-TEST(sim_memory, small_requests_share_a_granule_until_the_last_is_freed) {
-    fixture_t f CLOSED_BY(fixture_close) = fixture_open((strata_sim_options_t){0});
+TEST_WORLD(sim_memory, small_requests_share_a_granule_until_the_last_is_freed, 0) {
     strata_address_t pieces[4];
-    for (int i = 0; i < 4; i++) pieces[i] = get(f.device, 512 * 1024);
-    EXPECT_EQ(figures_of(f.device).used_bytes, 2 * MIB);
-    strata_address_t fifth = get(f.device, 1);
-    EXPECT_EQ(figures_of(f.device).used_bytes, 4 * MIB);
-    for (int i = 0; i < 3; i++) put(f.device, pieces[i]);
-    EXPECT_EQ(figures_of(f.device).used_bytes, 4 * MIB);
-    put(f.device, pieces[3]);
-    EXPECT_EQ(figures_of(f.device).used_bytes, 2 * MIB);
-    put(f.device, fifth);
-    EXPECT_EQ(figures_of(f.device).used_bytes, 0);
+    for (int i = 0; i < 4; i++) pieces[i] = get(f->device, 512 * 1024);
+    EXPECT_EQ(figures_of(f->device).used_bytes, 2 * MIB);
+    strata_address_t fifth = get(f->device, 1);
+    EXPECT_EQ(figures_of(f->device).used_bytes, 4 * MIB);
+    for (int i = 0; i < 3; i++) put(f->device, pieces[i]);
+    EXPECT_EQ(figures_of(f->device).used_bytes, 4 * MIB);
+    put(f->device, pieces[3]);
+    EXPECT_EQ(figures_of(f->device).used_bytes, 2 * MIB);
+    put(f->device, fifth);
+    EXPECT_EQ(figures_of(f->device).used_bytes, 0);
 }
 
-TEST(sim_memory, addresses_ascend_with_gaps) {
-    fixture_t f CLOSED_BY(fixture_close) = fixture_open((strata_sim_options_t){.capacity = 64 * MIB});
+TEST_WORLD(sim_memory, addresses_ascend_with_gaps, .capacity = 64 * MIB) {
     strata_address_t end = 0;
     for (uint64_t i = 0; i < 200; i++) {
         uint64_t size = i % 3 ? 1 + i * 1000 : 3 * MIB + i;
-        strata_address_t address = get(f.device, size);
+        strata_address_t address = get(f->device, size);
         EXPECT_GT(address, end);
         EXPECT_EQ(address % 512, 0);
         end = address + size;
-        put(f.device, address);
+        put(f->device, address);
     }
 }
 
-TEST(sim_memory, neighbours_of_whole_units_are_not_adjacent) {
-    fixture_t f CLOSED_BY(fixture_close) = fixture_open((strata_sim_options_t){0});
+TEST_WORLD(sim_memory, neighbours_of_whole_units_are_not_adjacent, 0) {
     const uint64_t sizes[] = {512, 2 * MIB, 512 * 1024};
     for (int kind = 0; kind < 3; kind++) {
-        strata_address_t a = get(f.device, sizes[kind]), b = get(f.device, sizes[kind]);
+        strata_address_t a = get(f->device, sizes[kind]), b = get(f->device, sizes[kind]);
         EXPECT_GT(b, a + sizes[kind]);
-        put(f.device, a);
-        put(f.device, b);
+        put(f->device, a);
+        put(f->device, b);
     }
 }
 
-TEST(sim_memory, runs_out_exactly_when_granules_do) {
-    fixture_t f CLOSED_BY(fixture_close) = fixture_open((strata_sim_options_t){.capacity = 10 * MIB});
+TEST_WORLD(sim_memory, runs_out_exactly_when_granules_do, .capacity = 10 * MIB) {
     strata_address_t kept[5], none = 77;
-    for (int i = 0; i < 4; i++) kept[i] = get(f.device, 1 * MIB + 1);
-    EXPECT_STATUS(STRATA_E_NO_MEMORY, strata_device_malloc(f.device, STRATA_MEMORY_DEVICE, 2 * MIB + 1, &none));
+    for (int i = 0; i < 4; i++) kept[i] = get(f->device, 1 * MIB + 1);
+    EXPECT_STATUS(STRATA_E_NO_MEMORY, strata_device_malloc(f->device, STRATA_MEMORY_DEVICE, 2 * MIB + 1, &none));
     EXPECT_EQ(strata_last_error()->device_code, 2);
     EXPECT_CONTAINS(strata_last_error()->text, "CUDA_ERROR_OUT_OF_MEMORY");
-    kept[4] = get(f.device, 100);
-    EXPECT_STATUS(STRATA_E_NO_MEMORY, strata_device_malloc(f.device, STRATA_MEMORY_DEVICE, 2 * MIB, &none));
-    strata_address_t beside = get(f.device, 100);
+    kept[4] = get(f->device, 100);
+    EXPECT_STATUS(STRATA_E_NO_MEMORY, strata_device_malloc(f->device, STRATA_MEMORY_DEVICE, 2 * MIB, &none));
+    strata_address_t beside = get(f->device, 100);
     EXPECT_EQ(none, 77);
-    put(f.device, kept[0]);
-    kept[0] = get(f.device, 2 * MIB);
-    put(f.device, beside);
-    for (int i = 0; i < 5; i++) put(f.device, kept[i]);
-    EXPECT_EQ(figures_of(f.device).used_bytes, 0);
+    put(f->device, kept[0]);
+    kept[0] = get(f->device, 2 * MIB);
+    put(f->device, beside);
+    for (int i = 0; i < 5; i++) put(f->device, kept[i]);
+    EXPECT_EQ(figures_of(f->device).used_bytes, 0);
 }
 
 TEST(sim_memory, capacity_is_the_profile_less_context_and_foreign_bytes) {
@@ -87,15 +82,14 @@ TEST(sim_memory, capacity_is_the_profile_less_context_and_foreign_bytes) {
     put(f.device, a);
 }
 
-TEST(sim_memory, terabytes_cost_nothing) {
-    fixture_t f CLOSED_BY(fixture_close) = fixture_open((strata_sim_options_t){.capacity = STRATA_SIM_UNLIMITED});
-    strata_address_t a = get(f.device, UINT64_C(1) << 44), b = get(f.device, UINT64_C(1) << 44);
-    EXPECT_EQ(figures_of(f.device).used_bytes, UINT64_C(1) << 45);
-    put(f.device, a);
-    put(f.device, b);
+TEST_WORLD(sim_memory, terabytes_cost_nothing, .capacity = STRATA_SIM_UNLIMITED) {
+    strata_address_t a = get(f->device, UINT64_C(1) << 44), b = get(f->device, UINT64_C(1) << 44);
+    EXPECT_EQ(figures_of(f->device).used_bytes, UINT64_C(1) << 45);
+    put(f->device, a);
+    put(f->device, b);
     strata_address_t none;
-    EXPECT_STATUS(STRATA_E_NO_MEMORY, strata_device_malloc(f.device, STRATA_MEMORY_DEVICE, UINT64_MAX, &none));
-    EXPECT_EQ(figures_of(f.device).used_bytes, 0);
+    EXPECT_STATUS(STRATA_E_NO_MEMORY, strata_device_malloc(f->device, STRATA_MEMORY_DEVICE, UINT64_MAX, &none));
+    EXPECT_EQ(figures_of(f->device).used_bytes, 0);
 }
 
 /* Uses up the addresses, so that the next range does not fit after the last one. */
@@ -107,24 +101,23 @@ static void use_up_addresses(strata_device_t *device) {
 }
 
 /* Addresses restart after the last one, and live ranges keep theirs. */
-TEST(sim_memory, addresses_restart_past_live_ranges) {
-    fixture_t f CLOSED_BY(fixture_close) = fixture_open((strata_sim_options_t){.capacity = STRATA_SIM_UNLIMITED});
-    strata_address_t gone = get(f.device, 3 * MIB), piece = get(f.device, MIB - 1), range = 0, pooled = 0;
-    strata_address_t kept = get(f.device, 5 * MIB), first = gone;
-    ASSERT_OK(strata_device_reserve(f.device, 8 * MIB, 0, &range));
-    ASSERT_OK(strata_device_malloc_async(f.device, NULL, MIB, NULL, &pooled));
-    ASSERT_OK(strata_device_synchronise(f.device));
-    put(f.device, gone);
-    use_up_addresses(f.device);
-    EXPECT_EQ(get(f.device, 2 * MIB), first);
+TEST_WORLD(sim_memory, addresses_restart_past_live_ranges, .capacity = STRATA_SIM_UNLIMITED) {
+    strata_address_t gone = get(f->device, 3 * MIB), piece = get(f->device, MIB - 1), range = 0, pooled = 0;
+    strata_address_t kept = get(f->device, 5 * MIB), first = gone;
+    ASSERT_OK(strata_device_reserve(f->device, 8 * MIB, 0, &range));
+    ASSERT_OK(strata_device_malloc_async(f->device, NULL, MIB, NULL, &pooled));
+    ASSERT_OK(strata_device_synchronise(f->device));
+    put(f->device, gone);
+    use_up_addresses(f->device);
+    EXPECT_EQ(get(f->device, 2 * MIB), first);
     /* Nothing fits between the live ranges, up to the chunk of the pool. */
-    strata_address_t next = get(f.device, 5 * MIB);
+    strata_address_t next = get(f->device, 5 * MIB);
     EXPECT_GT(next, pooled);
     EXPECT_EQ((next - first) % (2 * MIB), 0);
     EXPECT_TRUE(piece < kept);
-    put(f.device, kept);
-    EXPECT_GT(get(f.device, 5 * MIB), next); /* not reused soon */
-    EXPECT_OK(strata_device_unreserve(f.device, range, 8 * MIB));
+    put(f->device, kept);
+    EXPECT_GT(get(f->device, 5 * MIB), next); /* not reused soon */
+    EXPECT_OK(strata_device_unreserve(f->device, range, 8 * MIB));
 }
 
 /* One piece of 512 bytes is left of a granule that was full of them. */
@@ -152,139 +145,130 @@ TEST_EACH(sim_memory, restarted_addresses_keep_off_the_window_of_a_piece, left_p
 }
 
 /* Reserves and frees large ranges many times, with a live block in each half of the addresses. */
-TEST(sim_memory, large_ranges_can_be_reserved_repeatedly) {
-    fixture_t f CLOSED_BY(fixture_close) = fixture_open((strata_sim_options_t){0});
-    strata_address_t low = get(f.device, 3 * MIB), range, second, none = 77;
+TEST_WORLD(sim_memory, large_ranges_can_be_reserved_repeatedly, 0) {
+    strata_address_t low = get(f->device, 3 * MIB), range, second, none = 77;
     const uint64_t size = UINT64_C(1) << 46; /* of 2^52; the largest range per reservation */
     for (int round = 0; round < 200; round++) {
-        ASSERT_OK(strata_device_reserve(f.device, size, 0, &range));
+        ASSERT_OK(strata_device_reserve(f->device, size, 0, &range));
         EXPECT_TRUE(range > low + 3 * MIB);
-        second = get(f.device, 4 * MIB);
+        second = get(f->device, 4 * MIB);
         EXPECT_TRUE(second + 4 * MIB < range || second > range + size);
-        EXPECT_OK(strata_device_unreserve(f.device, range, size));
-        put(f.device, second);
+        EXPECT_OK(strata_device_unreserve(f->device, range, size));
+        put(f->device, second);
     }
-    EXPECT_STATUS(STRATA_E_NO_MEMORY, strata_device_reserve(f.device, UINT64_C(1) << 51, 0, &none));
+    EXPECT_STATUS(STRATA_E_NO_MEMORY, strata_device_reserve(f->device, UINT64_C(1) << 51, 0, &none));
     EXPECT_EQ(none, 77);
 }
 
-TEST(sim_memory, managed_memory_may_exceed_the_capacity_and_is_counted) {
-    fixture_t f CLOSED_BY(fixture_close) = fixture_open((strata_sim_options_t){.capacity = 100 * MIB});
+TEST_WORLD(sim_memory, managed_memory_may_exceed_the_capacity_and_is_counted, .capacity = 100 * MIB) {
     strata_address_t m, d, none;
-    ASSERT_OK(strata_device_malloc(f.device, STRATA_MEMORY_MANAGED, 150 * MIB, &m));
-    EXPECT_EQ(figures_of(f.device).used_bytes, 100 * MIB);
-    EXPECT_EQ(figures_of(f.device).oversubscribed_bytes, 50 * MIB);
-    d = get(f.device, 40 * MIB);
-    EXPECT_EQ(figures_of(f.device).oversubscribed_bytes, 90 * MIB);
-    EXPECT_STATUS(STRATA_E_NO_MEMORY, strata_device_malloc(f.device, STRATA_MEMORY_MANAGED, UINT64_C(1) << 60, &none));
-    EXPECT_STATUS(STRATA_E_DEVICE, strata_device_free(f.device, STRATA_MEMORY_DEVICE, m));
-    EXPECT_OK(strata_device_free(f.device, STRATA_MEMORY_MANAGED, m));
-    EXPECT_EQ(figures_of(f.device).used_bytes, 40 * MIB);
-    EXPECT_EQ(figures_of(f.device).oversubscribed_bytes, 90 * MIB);
-    put(f.device, d);
+    ASSERT_OK(strata_device_malloc(f->device, STRATA_MEMORY_MANAGED, 150 * MIB, &m));
+    EXPECT_EQ(figures_of(f->device).used_bytes, 100 * MIB);
+    EXPECT_EQ(figures_of(f->device).oversubscribed_bytes, 50 * MIB);
+    d = get(f->device, 40 * MIB);
+    EXPECT_EQ(figures_of(f->device).oversubscribed_bytes, 90 * MIB);
+    EXPECT_STATUS(STRATA_E_NO_MEMORY, strata_device_malloc(f->device, STRATA_MEMORY_MANAGED, UINT64_C(1) << 60, &none));
+    EXPECT_STATUS(STRATA_E_DEVICE, strata_device_free(f->device, STRATA_MEMORY_DEVICE, m));
+    EXPECT_OK(strata_device_free(f->device, STRATA_MEMORY_MANAGED, m));
+    EXPECT_EQ(figures_of(f->device).used_bytes, 40 * MIB);
+    EXPECT_EQ(figures_of(f->device).oversubscribed_bytes, 90 * MIB);
+    put(f->device, d);
 }
 
-TEST(sim_memory, wrong_frees_are_refused) {
-    fixture_t f CLOSED_BY(fixture_close) = fixture_open((strata_sim_options_t){.devices = 2});
-    strata_address_t a = get(f.device, 3 * MIB), none = 5;
-    EXPECT_STATUS(STRATA_E_DEVICE, strata_device_free(f.device, STRATA_MEMORY_DEVICE, a + 512));
+TEST_WORLD(sim_memory, wrong_frees_are_refused, .devices = 2) {
+    strata_address_t a = get(f->device, 3 * MIB), none = 5;
+    EXPECT_STATUS(STRATA_E_DEVICE, strata_device_free(f->device, STRATA_MEMORY_DEVICE, a + 512));
     EXPECT_EQ(strata_last_error()->device_code, 1);
-    EXPECT_STATUS(STRATA_E_DEVICE, strata_device_free(f.other, STRATA_MEMORY_DEVICE, a));
-    EXPECT_STATUS(STRATA_E_DEVICE, strata_device_free(f.device, STRATA_MEMORY_MANAGED, a));
-    EXPECT_STATUS(STRATA_E_INVALID, strata_device_free(f.device, STRATA_MEMORY_PINNED, a));
-    put(f.device, a);
-    EXPECT_STATUS(STRATA_E_DEVICE, strata_device_free(f.device, STRATA_MEMORY_DEVICE, a));
-    EXPECT_STATUS(STRATA_E_INVALID, strata_device_malloc(f.device, STRATA_MEMORY_DEVICE, 0, &none));
-    EXPECT_STATUS(STRATA_E_INVALID, strata_device_malloc(f.device, STRATA_MEMORY_HOST, 1, &none));
+    EXPECT_STATUS(STRATA_E_DEVICE, strata_device_free(f->other, STRATA_MEMORY_DEVICE, a));
+    EXPECT_STATUS(STRATA_E_DEVICE, strata_device_free(f->device, STRATA_MEMORY_MANAGED, a));
+    EXPECT_STATUS(STRATA_E_INVALID, strata_device_free(f->device, STRATA_MEMORY_PINNED, a));
+    put(f->device, a);
+    EXPECT_STATUS(STRATA_E_DEVICE, strata_device_free(f->device, STRATA_MEMORY_DEVICE, a));
+    EXPECT_STATUS(STRATA_E_INVALID, strata_device_malloc(f->device, STRATA_MEMORY_DEVICE, 0, &none));
+    EXPECT_STATUS(STRATA_E_INVALID, strata_device_malloc(f->device, STRATA_MEMORY_HOST, 1, &none));
     EXPECT_EQ(none, 5);
 }
 
-TEST(sim_memory, devices_have_memory_and_addresses_of_their_own) {
-    fixture_t f CLOSED_BY(fixture_close) = fixture_open((strata_sim_options_t){.devices = 2, .capacity = 4 * MIB});
-    strata_address_t a = get(f.device, 4 * MIB), b = get(f.other, 4 * MIB);
+TEST_WORLD(sim_memory, devices_have_memory_and_addresses_of_their_own, .devices = 2, .capacity = 4 * MIB) {
+    strata_address_t a = get(f->device, 4 * MIB), b = get(f->other, 4 * MIB);
     EXPECT_TRUE(a + 4 * MIB <= b || b + 4 * MIB <= a);
-    EXPECT_EQ(figures_of(f.other).used_bytes, 4 * MIB);
-    put(f.device, a);
-    EXPECT_EQ(figures_of(f.other).used_bytes, 4 * MIB);
-    put(f.other, b);
+    EXPECT_EQ(figures_of(f->other).used_bytes, 4 * MIB);
+    put(f->device, a);
+    EXPECT_EQ(figures_of(f->other).used_bytes, 4 * MIB);
+    put(f->other, b);
 }
 
-TEST(sim_memory, host_memory_is_real_and_aligned) {
-    fixture_t f CLOSED_BY(fixture_close) = fixture_open((strata_sim_options_t){0});
+TEST_WORLD(sim_memory, host_memory_is_real_and_aligned, 0) {
     const uint64_t sizes[] = {1, 5000, 3 * MIB + 7}, alignments[] = {64, 4096, 2 * MIB};
     for (int kind = STRATA_MEMORY_PINNED; kind <= STRATA_MEMORY_HOST; kind++) {
         for (int i = 0; i < 9; i++) {
             strata_address_t a;
-            ASSERT_OK(strata_device_host_alloc(f.device, (strata_memory_t)kind, sizes[i / 3], alignments[i % 3], 0, &a));
+            ASSERT_OK(strata_device_host_alloc(f->device, (strata_memory_t)kind, sizes[i / 3], alignments[i % 3], 0, &a));
             EXPECT_EQ(a % alignments[i % 3], 0);
             memset((void *)(uintptr_t)a, 1, sizes[i / 3]);
-            EXPECT_EQ((uintptr_t)strata_device_host_view(f.device, a, sizes[i / 3]), a);
-            EXPECT_STATUS(STRATA_E_DEVICE, strata_device_host_free(f.device, (strata_memory_t)(5 - kind), a));
-            EXPECT_OK(strata_device_host_free(f.device, (strata_memory_t)kind, a));
-            EXPECT_STATUS(STRATA_E_DEVICE, strata_device_host_free(f.device, (strata_memory_t)kind, a));
+            EXPECT_EQ((uintptr_t)strata_device_host_view(f->device, a, sizes[i / 3]), a);
+            EXPECT_STATUS(STRATA_E_DEVICE, strata_device_host_free(f->device, (strata_memory_t)(5 - kind), a));
+            EXPECT_OK(strata_device_host_free(f->device, (strata_memory_t)kind, a));
+            EXPECT_STATUS(STRATA_E_DEVICE, strata_device_host_free(f->device, (strata_memory_t)kind, a));
         }
     }
     strata_address_t none;
-    EXPECT_STATUS(STRATA_E_INVALID, strata_device_host_alloc(f.device, STRATA_MEMORY_PINNED, 1, 32, 0, &none));
-    EXPECT_STATUS(STRATA_E_INVALID, strata_device_host_alloc(f.device, STRATA_MEMORY_PINNED, 1, 96, 0, &none));
-    EXPECT_STATUS(STRATA_E_INVALID, strata_device_host_alloc(f.device, STRATA_MEMORY_PINNED, 0, 64, 0, &none));
-    EXPECT_STATUS(STRATA_E_INVALID, strata_device_host_alloc(f.device, STRATA_MEMORY_PINNED, 1, 64, 8, &none));
-    EXPECT_STATUS(STRATA_E_NO_MEMORY, strata_device_host_alloc(f.device, STRATA_MEMORY_PINNED, UINT64_C(1) << 62, 64, 0, &none));
+    EXPECT_STATUS(STRATA_E_INVALID, strata_device_host_alloc(f->device, STRATA_MEMORY_PINNED, 1, 32, 0, &none));
+    EXPECT_STATUS(STRATA_E_INVALID, strata_device_host_alloc(f->device, STRATA_MEMORY_PINNED, 1, 96, 0, &none));
+    EXPECT_STATUS(STRATA_E_INVALID, strata_device_host_alloc(f->device, STRATA_MEMORY_PINNED, 0, 64, 0, &none));
+    EXPECT_STATUS(STRATA_E_INVALID, strata_device_host_alloc(f->device, STRATA_MEMORY_PINNED, 1, 64, 8, &none));
+    EXPECT_STATUS(STRATA_E_NO_MEMORY, strata_device_host_alloc(f->device, STRATA_MEMORY_PINNED, UINT64_C(1) << 62, 64, 0, &none));
 }
 
-TEST(sim_memory, contents_are_seen_by_the_host) {
-    fixture_t f CLOSED_BY(fixture_close) = fixture_open((strata_sim_options_t){.contents = true});
+TEST_WORLD(sim_memory, contents_are_seen_by_the_host, .contents = true) {
     const uint64_t sizes[] = {1000, 5 * MIB};
     for (int i = 0; i < 2; i++) {
-        strata_address_t a = get(f.device, sizes[i]), b = get(f.device, sizes[i]);
-        ASSERT_OK(strata_device_fill(f.device, a, 0x11, sizes[i], NULL));
-        ASSERT_OK(strata_device_fill(f.device, b, 0x22, sizes[i], NULL));
-        const uint8_t *view = strata_device_host_view(f.device, a + 10, sizes[i] - 10);
+        strata_address_t a = get(f->device, sizes[i]), b = get(f->device, sizes[i]);
+        ASSERT_OK(strata_device_fill(f->device, a, 0x11, sizes[i], NULL));
+        ASSERT_OK(strata_device_fill(f->device, b, 0x22, sizes[i], NULL));
+        const uint8_t *view = strata_device_host_view(f->device, a + 10, sizes[i] - 10);
         ASSERT_NE(view, NULL);
         EXPECT_EQ(view[0], 0x11);
         EXPECT_EQ(view[sizes[i] - 11], 0x11);
-        EXPECT_EQ(strata_device_host_view(f.device, a, sizes[i] + 1), NULL);
-        EXPECT_STATUS(STRATA_E_DEVICE, strata_device_fill(f.device, a, 0, sizes[i] + 1, NULL));
-        put(f.device, a);
-        EXPECT_EQ(strata_device_host_view(f.device, a, 1), NULL);
-        EXPECT_STATUS(STRATA_E_DEVICE, strata_device_fill(f.device, a, 0, 1, NULL));
-        put(f.device, b);
+        EXPECT_EQ(strata_device_host_view(f->device, a, sizes[i] + 1), NULL);
+        EXPECT_STATUS(STRATA_E_DEVICE, strata_device_fill(f->device, a, 0, sizes[i] + 1, NULL));
+        put(f->device, a);
+        EXPECT_EQ(strata_device_host_view(f->device, a, 1), NULL);
+        EXPECT_STATUS(STRATA_E_DEVICE, strata_device_fill(f->device, a, 0, 1, NULL));
+        put(f->device, b);
     }
 }
 
-TEST(sim_memory, without_contents_there_is_nothing_to_see) {
-    fixture_t f CLOSED_BY(fixture_close) = fixture_open((strata_sim_options_t){0});
-    strata_address_t a = get(f.device, 1 * MIB);
-    EXPECT_EQ(strata_device_host_view(f.device, a, 1), NULL);
-    EXPECT_OK(strata_device_fill(f.device, a, 1, 1 * MIB, NULL));
-    EXPECT_FALSE(f.device->capabilities.contents);
-    put(f.device, a);
+TEST_WORLD(sim_memory, without_contents_there_is_nothing_to_see, 0) {
+    strata_address_t a = get(f->device, 1 * MIB);
+    EXPECT_EQ(strata_device_host_view(f->device, a, 1), NULL);
+    EXPECT_OK(strata_device_fill(f->device, a, 1, 1 * MIB, NULL));
+    EXPECT_FALSE(f->device->capabilities.contents);
+    put(f->device, a);
 }
 
-TEST(sim_memory, prefetch_and_advice_take_managed_memory_alone) {
-    fixture_t f CLOSED_BY(fixture_close) = fixture_open((strata_sim_options_t){0});
-    strata_address_t m, d = get(f.device, 2 * MIB);
-    ASSERT_OK(strata_device_malloc(f.device, STRATA_MEMORY_MANAGED, 2 * MIB, &m));
-    EXPECT_OK(strata_device_prefetch(f.device, m, 2 * MIB, true, NULL));
-    EXPECT_OK(strata_device_advise(f.device, m + MIB, MIB, STRATA_ADVISE_SET_PREFERRED, false));
-    EXPECT_STATUS(STRATA_E_DEVICE, strata_device_prefetch(f.device, d, 2 * MIB, true, NULL));
-    EXPECT_STATUS(STRATA_E_DEVICE, strata_device_advise(f.device, m, 2 * MIB + 1, STRATA_ADVISE_SET_PREFERRED, false));
-    EXPECT_STATUS(STRATA_E_INVALID, strata_device_advise(f.device, m, MIB, (strata_advice_t)99, false));
-    EXPECT_OK(strata_device_free(f.device, STRATA_MEMORY_MANAGED, m));
-    put(f.device, d);
+TEST_WORLD(sim_memory, prefetch_and_advice_take_managed_memory_alone, 0) {
+    strata_address_t m, d = get(f->device, 2 * MIB);
+    ASSERT_OK(strata_device_malloc(f->device, STRATA_MEMORY_MANAGED, 2 * MIB, &m));
+    EXPECT_OK(strata_device_prefetch(f->device, m, 2 * MIB, true, NULL));
+    EXPECT_OK(strata_device_advise(f->device, m + MIB, MIB, STRATA_ADVISE_SET_PREFERRED, false));
+    EXPECT_STATUS(STRATA_E_DEVICE, strata_device_prefetch(f->device, d, 2 * MIB, true, NULL));
+    EXPECT_STATUS(STRATA_E_DEVICE, strata_device_advise(f->device, m, 2 * MIB + 1, STRATA_ADVISE_SET_PREFERRED, false));
+    EXPECT_STATUS(STRATA_E_INVALID, strata_device_advise(f->device, m, MIB, (strata_advice_t)99, false));
+    EXPECT_OK(strata_device_free(f->device, STRATA_MEMORY_MANAGED, m));
+    put(f->device, d);
 }
 
-TEST(sim_memory, a_device_closed_with_live_memory_leaks_nothing) {
-    fixture_t f CLOSED_BY(fixture_close) = fixture_open((strata_sim_options_t){.devices = 2, .contents = true});
+TEST_WORLD(sim_memory, a_device_closed_with_live_memory_leaks_nothing, .devices = 2, .contents = true) {
     strata_address_t a;
-    get(f.device, 100);
-    get(f.device, 5 * MIB);
-    ASSERT_OK(strata_device_malloc(f.device, STRATA_MEMORY_MANAGED, MIB, &a));
-    ASSERT_OK(strata_device_host_alloc(f.device, STRATA_MEMORY_PINNED, MIB, 64, 0, &a));
-    ASSERT_OK(strata_device_malloc_async(f.device, NULL, MIB, NULL, &a));
-    map_new(f.device, 4 * MIB);
-    stream_new(f.device, STRATA_STREAM_BLOCKING);
-    event_new(f.device);
+    get(f->device, 100);
+    get(f->device, 5 * MIB);
+    ASSERT_OK(strata_device_malloc(f->device, STRATA_MEMORY_MANAGED, MIB, &a));
+    ASSERT_OK(strata_device_host_alloc(f->device, STRATA_MEMORY_PINNED, MIB, 64, 0, &a));
+    ASSERT_OK(strata_device_malloc_async(f->device, NULL, MIB, NULL, &a));
+    map_new(f->device, 4 * MIB);
+    stream_new(f->device, STRATA_STREAM_BLOCKING);
+    event_new(f->device);
 }
 
 TEST(sim_memory, a_world_ends_with_the_last_of_its_holders) {

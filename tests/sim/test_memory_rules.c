@@ -2,41 +2,39 @@
 #include "tests/sim/sim_fixture.h"
 
 /* One byte below a mebibyte shares a granule; a mebibyte has its own. */
-TEST(sim_memory_rules, requests_below_a_mebibyte_are_packed_and_no_others) {
-    fixture_t f CLOSED_BY(fixture_close) = fixture_open((strata_sim_options_t){0});
-    strata_address_t a = get(f.device, MIB - 1), b = get(f.device, MIB - 1);
-    EXPECT_EQ(figures_of(f.device).used_bytes, 2 * MIB);
-    strata_address_t c = get(f.device, MIB), d = get(f.device, MIB);
-    EXPECT_EQ(figures_of(f.device).used_bytes, 6 * MIB);
-    put(f.device, a);
-    put(f.device, b);
-    put(f.device, c);
-    EXPECT_EQ(figures_of(f.device).used_bytes, 2 * MIB);
-    put(f.device, d);
+TEST_WORLD(sim_memory_rules, requests_below_a_mebibyte_are_packed_and_no_others, 0) {
+    strata_address_t a = get(f->device, MIB - 1), b = get(f->device, MIB - 1);
+    EXPECT_EQ(figures_of(f->device).used_bytes, 2 * MIB);
+    strata_address_t c = get(f->device, MIB), d = get(f->device, MIB);
+    EXPECT_EQ(figures_of(f->device).used_bytes, 6 * MIB);
+    put(f->device, a);
+    put(f->device, b);
+    put(f->device, c);
+    EXPECT_EQ(figures_of(f->device).used_bytes, 2 * MIB);
+    put(f->device, d);
 }
 
 /* What is managed counts as far as it fits, in what is free too; the peaks are the highest, not the last. */
-TEST(sim_memory_rules, managed_memory_is_counted_at_its_peak) {
-    fixture_t f CLOSED_BY(fixture_close) = fixture_open((strata_sim_options_t){.capacity = 100 * MIB});
+TEST_WORLD(sim_memory_rules, managed_memory_is_counted_at_its_peak, .capacity = 100 * MIB) {
     strata_address_t large, small;
     uint64_t left, total;
-    ASSERT_OK(strata_device_malloc(f.device, STRATA_MEMORY_MANAGED, 60 * MIB - 7, &large));
-    EXPECT_EQ(figures_of(f.device).peak_used_bytes, 60 * MIB);
-    ASSERT_OK(strata_device_mem_info(f.device, &left, &total));
+    ASSERT_OK(strata_device_malloc(f->device, STRATA_MEMORY_MANAGED, 60 * MIB - 7, &large));
+    EXPECT_EQ(figures_of(f->device).peak_used_bytes, 60 * MIB);
+    ASSERT_OK(strata_device_mem_info(f->device, &left, &total));
     EXPECT_EQ(left, 40 * MIB);
-    strata_address_t device = get(f.device, 80 * MIB);
-    EXPECT_EQ(figures_of(f.device).peak_used_bytes, 100 * MIB);
-    EXPECT_EQ(figures_of(f.device).oversubscribed_bytes, 40 * MIB);
-    ASSERT_OK(strata_device_mem_info(f.device, &left, &total));
+    strata_address_t device = get(f->device, 80 * MIB);
+    EXPECT_EQ(figures_of(f->device).peak_used_bytes, 100 * MIB);
+    EXPECT_EQ(figures_of(f->device).oversubscribed_bytes, 40 * MIB);
+    ASSERT_OK(strata_device_mem_info(f->device, &left, &total));
     EXPECT_EQ(left, 0);
-    EXPECT_OK(strata_device_free(f.device, STRATA_MEMORY_MANAGED, large));
-    EXPECT_OK(strata_sim_validate(f.world));
-    ASSERT_OK(strata_device_malloc(f.device, STRATA_MEMORY_MANAGED, 30 * MIB, &small));
-    EXPECT_EQ(figures_of(f.device).oversubscribed_bytes, 40 * MIB);
-    EXPECT_OK(strata_device_free(f.device, STRATA_MEMORY_MANAGED, small));
-    put(f.device, device);
-    EXPECT_EQ(figures_of(f.device).used_bytes, 0);
-    EXPECT_EQ(figures_of(f.device).peak_used_bytes, 100 * MIB);
+    EXPECT_OK(strata_device_free(f->device, STRATA_MEMORY_MANAGED, large));
+    EXPECT_OK(strata_sim_validate(f->world));
+    ASSERT_OK(strata_device_malloc(f->device, STRATA_MEMORY_MANAGED, 30 * MIB, &small));
+    EXPECT_EQ(figures_of(f->device).oversubscribed_bytes, 40 * MIB);
+    EXPECT_OK(strata_device_free(f->device, STRATA_MEMORY_MANAGED, small));
+    put(f->device, device);
+    EXPECT_EQ(figures_of(f->device).used_bytes, 0);
+    EXPECT_EQ(figures_of(f->device).peak_used_bytes, 100 * MIB);
 }
 
 /* All managed memory together has the address space of a device, and no more. */
@@ -54,40 +52,38 @@ TEST(sim_memory_rules, managed_memory_ends_with_the_address_space) {
 }
 
 /* The price is of what was asked, not of the granules that it takes. */
-TEST(sim_memory_rules, a_free_costs_by_what_was_asked) {
-    fixture_t f CLOSED_BY(fixture_close) = fixture_open((strata_sim_options_t){0});
-    strata_address_t odd = get(f.device, 3 * MIB), piece = get(f.device, MIB / 2);
-    uint64_t t = strata_sim_now(f.world);
-    put(f.device, odd);
-    EXPECT_EQ(strata_sim_now(f.world) - t, 33500 + 3 * 372);
-    t = strata_sim_now(f.world);
-    put(f.device, piece);
-    EXPECT_EQ(strata_sim_now(f.world) - t, 33500 + 186);
+TEST_WORLD(sim_memory_rules, a_free_costs_by_what_was_asked, 0) {
+    strata_address_t odd = get(f->device, 3 * MIB), piece = get(f->device, MIB / 2);
+    uint64_t t = strata_sim_now(f->world);
+    put(f->device, odd);
+    EXPECT_EQ(strata_sim_now(f->world) - t, 33500 + 3 * 372);
+    t = strata_sim_now(f->world);
+    put(f->device, piece);
+    EXPECT_EQ(strata_sim_now(f->world) - t, 33500 + 186);
 }
 
 /* Neither memory nor a pool's chunk is counted where its addresses could not be had. */
-TEST(sim_memory_rules, without_addresses_nothing_is_taken) {
-    fixture_t f CLOSED_BY(fixture_close) = fixture_open((strata_sim_options_t){.capacity = STRATA_SIM_UNLIMITED});
+TEST_WORLD(sim_memory_rules, without_addresses_nothing_is_taken, .capacity = STRATA_SIM_UNLIMITED) {
     strata_address_t none = 77, held_address;
     for (uint64_t size = UINT64_C(1) << 51; size >= 64 * MIB; size /= 2)
-        while (strata_device_malloc(f.device, STRATA_MEMORY_DEVICE, size, &held_address) == STRATA_OK) {}
-    uint64_t used = figures_of(f.device).used_bytes;
+        while (strata_device_malloc(f->device, STRATA_MEMORY_DEVICE, size, &held_address) == STRATA_OK) {}
+    uint64_t used = figures_of(f->device).used_bytes;
     EXPECT_GT(used, UINT64_C(15) << 48);
-    EXPECT_STATUS(STRATA_E_NO_MEMORY, strata_device_malloc_async(f.device, NULL, 64 * MIB, NULL, &none));
-    EXPECT_SAYS(STRATA_E_NO_MEMORY, strata_device_malloc(f.device, STRATA_MEMORY_DEVICE, 64 * MIB, &none), "address space");
-    EXPECT_STATUS(STRATA_E_NO_MEMORY, strata_device_malloc(f.device, STRATA_MEMORY_MANAGED, 64 * MIB, &none));
-    EXPECT_STATUS(STRATA_E_NO_MEMORY, strata_device_reserve(f.device, 64 * MIB, 0, &none));
-    EXPECT_EQ(figures_of(f.device).used_bytes, used);
+    EXPECT_STATUS(STRATA_E_NO_MEMORY, strata_device_malloc_async(f->device, NULL, 64 * MIB, NULL, &none));
+    EXPECT_SAYS(STRATA_E_NO_MEMORY, strata_device_malloc(f->device, STRATA_MEMORY_DEVICE, 64 * MIB, &none), "address space");
+    EXPECT_STATUS(STRATA_E_NO_MEMORY, strata_device_malloc(f->device, STRATA_MEMORY_MANAGED, 64 * MIB, &none));
+    EXPECT_STATUS(STRATA_E_NO_MEMORY, strata_device_reserve(f->device, 64 * MIB, 0, &none));
+    EXPECT_EQ(figures_of(f->device).used_bytes, used);
     EXPECT_EQ(none, 77);
     strata_sim_held_t held;
-    strata_sim_held(f.device, &held);
+    strata_sim_held(f->device, &held);
     EXPECT_EQ(held.address_bytes, 0);
     /* Freed memory is available again, and no more than that. */
     strata_address_t again = 0;
-    put(f.device, held_address);
-    ASSERT_OK(strata_device_malloc(f.device, STRATA_MEMORY_DEVICE, 64 * MIB, &again));
+    put(f->device, held_address);
+    ASSERT_OK(strata_device_malloc(f->device, STRATA_MEMORY_DEVICE, 64 * MIB, &again));
     EXPECT_EQ(again, held_address);
-    EXPECT_STATUS(STRATA_E_NO_MEMORY, strata_device_reserve(f.device, 64 * MIB, 0, &none));
+    EXPECT_STATUS(STRATA_E_NO_MEMORY, strata_device_reserve(f->device, 64 * MIB, 0, &none));
 }
 
 /* ---- mapped memory under work ---- */
@@ -111,16 +107,15 @@ TEST(sim_memory_rules, a_mapping_is_busy_until_the_last_of_its_work_ends) {
 }
 
 /* A fill after running work takes its place on the stream, and its memory is in use until it has. */
-TEST(sim_memory_rules, memory_to_be_filled_is_busy_until_the_stream_gets_there) {
-    fixture_t f CLOSED_BY(fixture_close) = fixture_open((strata_sim_options_t){.contents = true});
-    mapped_t m = map_new(f.device, 2 * MIB);
-    ASSERT_OK(strata_device_work(f.device, NULL, 1000 * US, NULL, 0));
-    ASSERT_OK(strata_device_fill(f.device, m.address, 7, 2 * MIB, NULL));
-    ASSERT_OK(strata_device_unmap(f.device, m.address, 2 * MIB));
-    EXPECT_STATUS(STRATA_E_DEVICE_LOST, strata_device_synchronise(f.device));
-    strata_sim_clear_faults(f.device);
-    ASSERT_OK(strata_device_map(f.device, m.address, 2 * MIB, m.physical));
-    const uint8_t *bytes = strata_device_host_view(f.device, m.address, 2 * MIB);
+TEST_WORLD(sim_memory_rules, memory_to_be_filled_is_busy_until_the_stream_gets_there, .contents = true) {
+    mapped_t m = map_new(f->device, 2 * MIB);
+    ASSERT_OK(strata_device_work(f->device, NULL, 1000 * US, NULL, 0));
+    ASSERT_OK(strata_device_fill(f->device, m.address, 7, 2 * MIB, NULL));
+    ASSERT_OK(strata_device_unmap(f->device, m.address, 2 * MIB));
+    EXPECT_STATUS(STRATA_E_DEVICE_LOST, strata_device_synchronise(f->device));
+    strata_sim_clear_faults(f->device);
+    ASSERT_OK(strata_device_map(f->device, m.address, 2 * MIB, m.physical));
+    const uint8_t *bytes = strata_device_host_view(f->device, m.address, 2 * MIB);
     ASSERT_NE(bytes, NULL);
     EXPECT_EQ(bytes[0], 0xDB);
     EXPECT_EQ(bytes[2 * MIB - 1], 0xDB);
@@ -153,18 +148,17 @@ TEST(sim_memory_rules, every_mapping_of_a_range_counts) {
 }
 
 /* Peers are one-way: who enabled whom may touch it. Managed memory is everybody's; a view ends with its memory. */
-TEST(sim_memory_rules, a_peer_may_touch_what_it_enabled_and_not_the_other_way) {
-    fixture_t f CLOSED_BY(fixture_close) = fixture_open((strata_sim_options_t){.devices = 2, .contents = true});
-    strata_address_t a = get(f.device, 2 * MIB), b = get(f.other, 2 * MIB), m;
-    ASSERT_OK(strata_device_malloc(f.device, STRATA_MEMORY_MANAGED, 2 * MIB, &m));
+TEST_WORLD(sim_memory_rules, a_peer_may_touch_what_it_enabled_and_not_the_other_way, .devices = 2, .contents = true) {
+    strata_address_t a = get(f->device, 2 * MIB), b = get(f->other, 2 * MIB), m;
+    ASSERT_OK(strata_device_malloc(f->device, STRATA_MEMORY_MANAGED, 2 * MIB, &m));
     const strata_access_t of_a = {a, MIB, true}, of_b = {b, MIB, true}, managed = {m, 2 * MIB, true};
-    ASSERT_OK(strata_device_enable_peer(f.device, 1));
-    EXPECT_OK(strata_device_work(f.device, NULL, 1, &of_b, 1));
-    EXPECT_STATUS(STRATA_E_DEVICE_LOST, strata_device_work(f.other, NULL, 1, &of_a, 1));
-    strata_sim_clear_faults(f.other);
-    EXPECT_OK(strata_device_work(f.other, NULL, 1, &managed, 1));
-    EXPECT_NE(strata_device_host_view(f.device, a + MIB, MIB), NULL);
-    EXPECT_EQ(strata_device_host_view(f.device, a + MIB, MIB + 1), NULL);
+    ASSERT_OK(strata_device_enable_peer(f->device, 1));
+    EXPECT_OK(strata_device_work(f->device, NULL, 1, &of_b, 1));
+    EXPECT_STATUS(STRATA_E_DEVICE_LOST, strata_device_work(f->other, NULL, 1, &of_a, 1));
+    strata_sim_clear_faults(f->other);
+    EXPECT_OK(strata_device_work(f->other, NULL, 1, &managed, 1));
+    EXPECT_NE(strata_device_host_view(f->device, a + MIB, MIB), NULL);
+    EXPECT_EQ(strata_device_host_view(f->device, a + MIB, MIB + 1), NULL);
 }
 
 /* ---- waits for one thing ---- */

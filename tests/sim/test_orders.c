@@ -38,72 +38,68 @@ TEST(sim_orders, a_legacy_wait_sees_the_work_of_blocking_streams_alone) {
 }
 
 /* Not the other way: what is asked of a blocking stream is its own work, though its next operation is after the legacy stream's. */
-TEST(sim_orders, a_blocking_stream_sees_its_own_work_alone) {
-    fixture_t f CLOSED_BY(fixture_close) = fixture_open((strata_sim_options_t){0});
-    strata_handle_t stream = stream_new(f.device, STRATA_STREAM_BLOCKING), event = event_new(f.device);
-    ASSERT_OK(strata_device_work(f.device, NULL, 1000 * US, NULL, 0));
-    EXPECT_OK(strata_device_stream_query(f.device, stream));
-    EXPECT_OK(strata_device_stream_synchronise(f.device, stream));
-    EXPECT_EQ(strata_sim_stream_end(f.device, stream), 0);
-    EXPECT_EQ(figures_of(f.device).stall_ns, 0);
-    ASSERT_OK(strata_device_event_record(f.device, event, stream));
-    EXPECT_EQ(strata_device_event_ready_at(f.device, event), strata_sim_stream_end(f.device, NULL));
-    EXPECT_STATUS(STRATA_E_NOT_READY, strata_device_stream_query(f.device, stream));
+TEST_WORLD(sim_orders, a_blocking_stream_sees_its_own_work_alone, 0) {
+    strata_handle_t stream = stream_new(f->device, STRATA_STREAM_BLOCKING), event = event_new(f->device);
+    ASSERT_OK(strata_device_work(f->device, NULL, 1000 * US, NULL, 0));
+    EXPECT_OK(strata_device_stream_query(f->device, stream));
+    EXPECT_OK(strata_device_stream_synchronise(f->device, stream));
+    EXPECT_EQ(strata_sim_stream_end(f->device, stream), 0);
+    EXPECT_EQ(figures_of(f->device).stall_ns, 0);
+    ASSERT_OK(strata_device_event_record(f->device, event, stream));
+    EXPECT_EQ(strata_device_event_ready_at(f->device, event), strata_sim_stream_end(f->device, NULL));
+    EXPECT_STATUS(STRATA_E_NOT_READY, strata_device_stream_query(f->device, stream));
 }
 
 /* A record or a wait there is an operation like work: both ways. */
-TEST(sim_orders, a_legacy_record_and_a_legacy_wait_stand_between_blocking_streams) {
-    fixture_t f CLOSED_BY(fixture_close) = fixture_open((strata_sim_options_t){0});
-    strata_handle_t a = stream_new(f.device, STRATA_STREAM_BLOCKING), b = stream_new(f.device, STRATA_STREAM_BLOCKING);
-    strata_handle_t n = stream_new(f.device, STRATA_STREAM_NON_BLOCKING), event = event_new(f.device);
-    ASSERT_OK(strata_device_work(f.device, a, 1000 * US, NULL, 0));
-    uint64_t end = strata_sim_stream_end(f.device, a);
-    ASSERT_OK(strata_device_event_record(f.device, event, NULL));
-    EXPECT_EQ(strata_device_event_ready_at(f.device, event), end);
-    ASSERT_OK(strata_device_work(f.device, b, 10 * US, NULL, 0));
-    EXPECT_EQ(strata_sim_stream_end(f.device, b), end + 10 * US);
-    ASSERT_OK(strata_device_work(f.device, n, 9000 * US, NULL, 0));
-    uint64_t late = strata_sim_stream_end(f.device, n);
-    ASSERT_OK(strata_device_event_record(f.device, event, n));
-    ASSERT_OK(strata_device_stream_wait(f.device, NULL, event));
-    ASSERT_OK(strata_device_work(f.device, a, 10 * US, NULL, 0));
-    EXPECT_EQ(strata_sim_stream_end(f.device, a), late + 10 * US);
+TEST_WORLD(sim_orders, a_legacy_record_and_a_legacy_wait_stand_between_blocking_streams, 0) {
+    strata_handle_t a = stream_new(f->device, STRATA_STREAM_BLOCKING), b = stream_new(f->device, STRATA_STREAM_BLOCKING);
+    strata_handle_t n = stream_new(f->device, STRATA_STREAM_NON_BLOCKING), event = event_new(f->device);
+    ASSERT_OK(strata_device_work(f->device, a, 1000 * US, NULL, 0));
+    uint64_t end = strata_sim_stream_end(f->device, a);
+    ASSERT_OK(strata_device_event_record(f->device, event, NULL));
+    EXPECT_EQ(strata_device_event_ready_at(f->device, event), end);
+    ASSERT_OK(strata_device_work(f->device, b, 10 * US, NULL, 0));
+    EXPECT_EQ(strata_sim_stream_end(f->device, b), end + 10 * US);
+    ASSERT_OK(strata_device_work(f->device, n, 9000 * US, NULL, 0));
+    uint64_t late = strata_sim_stream_end(f->device, n);
+    ASSERT_OK(strata_device_event_record(f->device, event, n));
+    ASSERT_OK(strata_device_stream_wait(f->device, NULL, event));
+    ASSERT_OK(strata_device_work(f->device, a, 10 * US, NULL, 0));
+    EXPECT_EQ(strata_sim_stream_end(f->device, a), late + 10 * US);
 }
 
 /* All blocking streams count, whichever was given its work last; and a stream's wait is an operation, after legacy work. */
-TEST(sim_orders, the_latest_blocking_stream_counts_and_a_wait_is_after_legacy_work) {
-    fixture_t f CLOSED_BY(fixture_close) = fixture_open((strata_sim_options_t){0});
-    strata_handle_t a = stream_new(f.device, STRATA_STREAM_BLOCKING), b = stream_new(f.device, STRATA_STREAM_BLOCKING);
-    strata_handle_t event = event_new(f.device);
-    ASSERT_OK(strata_device_event_record(f.device, event, b));
-    ASSERT_OK(strata_device_work(f.device, a, 5000 * US, NULL, 0));
-    uint64_t end = strata_sim_stream_end(f.device, a);
-    ASSERT_OK(strata_device_work(f.device, b, 10 * US, NULL, 0));
-    EXPECT_EQ(strata_sim_stream_end(f.device, NULL), end);
-    ASSERT_OK(strata_device_work(f.device, NULL, 10 * US, NULL, 0));
-    EXPECT_EQ(strata_sim_stream_end(f.device, NULL), end + 10 * US);
-    ASSERT_OK(strata_device_stream_wait(f.device, b, event)); /* it has passed long since */
-    EXPECT_EQ(strata_sim_stream_end(f.device, b), end + 10 * US);
-    EXPECT_STATUS(STRATA_E_NOT_READY, strata_device_stream_query(f.device, b));
+TEST_WORLD(sim_orders, the_latest_blocking_stream_counts_and_a_wait_is_after_legacy_work, 0) {
+    strata_handle_t a = stream_new(f->device, STRATA_STREAM_BLOCKING), b = stream_new(f->device, STRATA_STREAM_BLOCKING);
+    strata_handle_t event = event_new(f->device);
+    ASSERT_OK(strata_device_event_record(f->device, event, b));
+    ASSERT_OK(strata_device_work(f->device, a, 5000 * US, NULL, 0));
+    uint64_t end = strata_sim_stream_end(f->device, a);
+    ASSERT_OK(strata_device_work(f->device, b, 10 * US, NULL, 0));
+    EXPECT_EQ(strata_sim_stream_end(f->device, NULL), end);
+    ASSERT_OK(strata_device_work(f->device, NULL, 10 * US, NULL, 0));
+    EXPECT_EQ(strata_sim_stream_end(f->device, NULL), end + 10 * US);
+    ASSERT_OK(strata_device_stream_wait(f->device, b, event)); /* it has passed long since */
+    EXPECT_EQ(strata_sim_stream_end(f->device, b), end + 10 * US);
+    EXPECT_STATUS(STRATA_E_NOT_READY, strata_device_stream_query(f->device, b));
 }
 
 /* ---- waits ---- */
 
 /* A stream that has waited for the later of two events, then waits for the earlier: its work begins after the later one. */
-TEST(sim_orders, an_older_wait_never_undoes_a_newer_one) {
-    fixture_t f CLOSED_BY(fixture_close) = fixture_open((strata_sim_options_t){0});
-    strata_handle_t a = stream_new(f.device, STRATA_STREAM_NON_BLOCKING), b = stream_new(f.device, STRATA_STREAM_NON_BLOCKING);
-    strata_handle_t old = event_new(f.device), fresh = event_new(f.device);
-    ASSERT_OK(strata_device_work(f.device, a, 1000 * US, NULL, 0));
-    ASSERT_OK(strata_device_event_record(f.device, old, a));
-    ASSERT_OK(strata_device_work(f.device, a, 1000 * US, NULL, 0));
-    ASSERT_OK(strata_device_event_record(f.device, fresh, a));
-    uint64_t end = strata_device_event_ready_at(f.device, fresh);
-    ASSERT_OK(strata_device_stream_wait(f.device, b, fresh));
-    ASSERT_OK(strata_device_stream_wait(f.device, b, old));
-    ASSERT_OK(strata_device_work(f.device, b, 10 * US, NULL, 0));
-    EXPECT_EQ(strata_sim_stream_end(f.device, b), end + 10 * US);
-    EXPECT_EQ(strata_sim_device_end(f.device), end + 10 * US);
+TEST_WORLD(sim_orders, an_older_wait_never_undoes_a_newer_one, 0) {
+    strata_handle_t a = stream_new(f->device, STRATA_STREAM_NON_BLOCKING), b = stream_new(f->device, STRATA_STREAM_NON_BLOCKING);
+    strata_handle_t old = event_new(f->device), fresh = event_new(f->device);
+    ASSERT_OK(strata_device_work(f->device, a, 1000 * US, NULL, 0));
+    ASSERT_OK(strata_device_event_record(f->device, old, a));
+    ASSERT_OK(strata_device_work(f->device, a, 1000 * US, NULL, 0));
+    ASSERT_OK(strata_device_event_record(f->device, fresh, a));
+    uint64_t end = strata_device_event_ready_at(f->device, fresh);
+    ASSERT_OK(strata_device_stream_wait(f->device, b, fresh));
+    ASSERT_OK(strata_device_stream_wait(f->device, b, old));
+    ASSERT_OK(strata_device_work(f->device, b, 10 * US, NULL, 0));
+    EXPECT_EQ(strata_sim_stream_end(f->device, b), end + 10 * US);
+    EXPECT_EQ(strata_sim_device_end(f->device), end + 10 * US);
 }
 
 /* ---- captures of threads ---- */
@@ -147,9 +143,8 @@ TEST(sim_orders, a_global_and_a_thread_local_capture_end_on_their_own_thread_alo
 /* ---- devices ---- */
 
 /* A stream may wait for an event of any device of its world; a handle that was never given is none's. */
-TEST(sim_orders, streams_wait_for_events_of_every_device) {
-    fixture_t f CLOSED_BY(fixture_close) = fixture_open((strata_sim_options_t){.devices = 2});
-    strata_device_t *devices[] = {f.device, f.other};
+TEST_WORLD(sim_orders, streams_wait_for_events_of_every_device, .devices = 2) {
+    strata_device_t *devices[] = {f->device, f->other};
     for (int from = 0; from < 2; from++) {
         strata_handle_t event = event_new(devices[from]), working = stream_new(devices[from], STRATA_STREAM_NON_BLOCKING);
         ASSERT_OK(strata_device_work(devices[from], working, 1000 * US, NULL, 0));

@@ -97,99 +97,92 @@ TEST(sim_pool, without_memory_the_stream_is_made_to_wait) {
     }
 }
 
-TEST(sim_pool, what_is_above_the_threshold_goes_back_at_a_wait) {
-    fixture_t f CLOSED_BY(fixture_close) = fixture_open((strata_sim_options_t){0});
+TEST_WORLD(sim_pool, what_is_above_the_threshold_goes_back_at_a_wait, 0) {
     strata_address_t a[3];
-    for (int i = 0; i < 3; i++) a[i] = take(f.device, 40 * MIB, NULL);
-    EXPECT_EQ(figures_of(f.device).used_bytes, 120 * MIB);
-    ASSERT_OK(strata_device_pool_set(f.device, NULL, STRATA_POOL_RELEASE_THRESHOLD, 80 * MIB));
-    for (int i = 0; i < 3; i++) give(f.device, a[i], NULL);
-    EXPECT_EQ(figures_of(f.device).used_bytes, 120 * MIB);
-    EXPECT_EQ(figures_of(f.device).pool_return_ns, 0);
-    ASSERT_OK(strata_device_synchronise(f.device));
-    EXPECT_EQ(figures_of(f.device).used_bytes, 80 * MIB);
-    EXPECT_EQ(figures_of(f.device).pool_return_ns, 1800 + 40 * 1320);
-    ASSERT_OK(strata_device_pool_trim(f.device, NULL, 1));
-    EXPECT_EQ(figures_of(f.device).used_bytes, 0);
-    EXPECT_EQ(figures_of(f.device).pool_return_ns, 1800 + 40 * 1320); /* the trim is a call of its own */
-    EXPECT_EQ(attribute(f.device, STRATA_POOL_RESERVED_HIGH), 120 * MIB);
-    EXPECT_EQ(attribute(f.device, STRATA_POOL_USED_HIGH), 120 * MIB);
+    for (int i = 0; i < 3; i++) a[i] = take(f->device, 40 * MIB, NULL);
+    EXPECT_EQ(figures_of(f->device).used_bytes, 120 * MIB);
+    ASSERT_OK(strata_device_pool_set(f->device, NULL, STRATA_POOL_RELEASE_THRESHOLD, 80 * MIB));
+    for (int i = 0; i < 3; i++) give(f->device, a[i], NULL);
+    EXPECT_EQ(figures_of(f->device).used_bytes, 120 * MIB);
+    EXPECT_EQ(figures_of(f->device).pool_return_ns, 0);
+    ASSERT_OK(strata_device_synchronise(f->device));
+    EXPECT_EQ(figures_of(f->device).used_bytes, 80 * MIB);
+    EXPECT_EQ(figures_of(f->device).pool_return_ns, 1800 + 40 * 1320);
+    ASSERT_OK(strata_device_pool_trim(f->device, NULL, 1));
+    EXPECT_EQ(figures_of(f->device).used_bytes, 0);
+    EXPECT_EQ(figures_of(f->device).pool_return_ns, 1800 + 40 * 1320); /* the trim is a call of its own */
+    EXPECT_EQ(attribute(f->device, STRATA_POOL_RESERVED_HIGH), 120 * MIB);
+    EXPECT_EQ(attribute(f->device, STRATA_POOL_USED_HIGH), 120 * MIB);
 }
 
-TEST(sim_pool, trim_leaves_frees_that_are_not_done) {
-    fixture_t f CLOSED_BY(fixture_close) = fixture_open((strata_sim_options_t){0});
-    strata_address_t a = take(f.device, 40 * MIB, NULL);
-    ASSERT_OK(strata_device_work(f.device, NULL, 1000 * US, NULL, 0));
-    give(f.device, a, NULL);
-    ASSERT_OK(strata_device_pool_trim(f.device, NULL, 0));
-    EXPECT_EQ(attribute(f.device, STRATA_POOL_RESERVED_CURRENT), 40 * MIB);
+TEST_WORLD(sim_pool, trim_leaves_frees_that_are_not_done, 0) {
+    strata_address_t a = take(f->device, 40 * MIB, NULL);
+    ASSERT_OK(strata_device_work(f->device, NULL, 1000 * US, NULL, 0));
+    give(f->device, a, NULL);
+    ASSERT_OK(strata_device_pool_trim(f->device, NULL, 0));
+    EXPECT_EQ(attribute(f->device, STRATA_POOL_RESERVED_CURRENT), 40 * MIB);
 }
 
-TEST(sim_pool, blocks_split_and_join_again) {
-    fixture_t f CLOSED_BY(fixture_close) = fixture_open((strata_sim_options_t){0});
+TEST_WORLD(sim_pool, blocks_split_and_join_again, 0) {
     strata_address_t a[32];
-    for (int i = 0; i < 32; i++) a[i] = take(f.device, MIB - 100, NULL);
-    EXPECT_EQ(attribute(f.device, STRATA_POOL_RESERVED_CURRENT), 32 * MIB);
-    EXPECT_EQ(attribute(f.device, STRATA_POOL_USED_CURRENT), 32 * MIB);
-    for (int i = 0; i < 32; i += 2) give(f.device, a[i], NULL);
-    EXPECT_OK(strata_sim_validate(f.world));
-    for (int i = 1; i < 32; i += 2) give(f.device, a[i], NULL);
-    EXPECT_OK(strata_sim_validate(f.world));
-    EXPECT_EQ(take(f.device, 32 * MIB, NULL), a[0]);
+    for (int i = 0; i < 32; i++) a[i] = take(f->device, MIB - 100, NULL);
+    EXPECT_EQ(attribute(f->device, STRATA_POOL_RESERVED_CURRENT), 32 * MIB);
+    EXPECT_EQ(attribute(f->device, STRATA_POOL_USED_CURRENT), 32 * MIB);
+    for (int i = 0; i < 32; i += 2) give(f->device, a[i], NULL);
+    EXPECT_OK(strata_sim_validate(f->world));
+    for (int i = 1; i < 32; i += 2) give(f->device, a[i], NULL);
+    EXPECT_OK(strata_sim_validate(f->world));
+    EXPECT_EQ(take(f->device, 32 * MIB, NULL), a[0]);
 }
 
-TEST(sim_pool, growth_falls_back_to_what_is_asked) {
-    fixture_t f CLOSED_BY(fixture_close) = fixture_open((strata_sim_options_t){.capacity = 8 * MIB});
-    strata_address_t none = 3, a = take(f.device, 5 * MIB, NULL);
-    EXPECT_EQ(figures_of(f.device).used_bytes, 6 * MIB);
-    EXPECT_STATUS(STRATA_E_NO_MEMORY, strata_device_malloc_async(f.device, NULL, 3 * MIB, NULL, &none));
+TEST_WORLD(sim_pool, growth_falls_back_to_what_is_asked, .capacity = 8 * MIB) {
+    strata_address_t none = 3, a = take(f->device, 5 * MIB, NULL);
+    EXPECT_EQ(figures_of(f->device).used_bytes, 6 * MIB);
+    EXPECT_STATUS(STRATA_E_NO_MEMORY, strata_device_malloc_async(f->device, NULL, 3 * MIB, NULL, &none));
     EXPECT_EQ(none, 3);
-    give(f.device, a, NULL);
+    give(f->device, a, NULL);
 }
 
-TEST(sim_pool, pools_of_ones_own_are_bounded_and_end_with_their_last_block) {
-    fixture_t f CLOSED_BY(fixture_close) = fixture_open((strata_sim_options_t){.devices = 2});
+TEST_WORLD(sim_pool, pools_of_ones_own_are_bounded_and_end_with_their_last_block, .devices = 2) {
     strata_handle_t pool, own;
     strata_address_t a, none;
-    ASSERT_OK(strata_device_pool_create(f.device, 40 * MIB, false, &pool));
-    ASSERT_OK(strata_device_malloc_async(f.device, pool, 30 * MIB, NULL, &a));
-    EXPECT_STATUS(STRATA_E_NO_MEMORY, strata_device_malloc_async(f.device, pool, 30 * MIB, NULL, &none));
+    ASSERT_OK(strata_device_pool_create(f->device, 40 * MIB, false, &pool));
+    ASSERT_OK(strata_device_malloc_async(f->device, pool, 30 * MIB, NULL, &a));
+    EXPECT_STATUS(STRATA_E_NO_MEMORY, strata_device_malloc_async(f->device, pool, 30 * MIB, NULL, &none));
     const strata_access_t access = {a, 1, false};
-    ASSERT_OK(strata_device_pool_set_access(f.device, pool, 1));
-    EXPECT_OK(strata_device_work(f.other, NULL, 1, &access, 1));
-    EXPECT_STATUS(STRATA_E_DEVICE, strata_device_pool_set_access(f.device, pool, 9));
-    EXPECT_STATUS(STRATA_E_DEVICE, strata_device_pool_destroy(f.other, pool));
-    ASSERT_OK(strata_device_pool_destroy(f.device, pool));
-    EXPECT_STATUS(STRATA_E_DEVICE, strata_device_malloc_async(f.device, pool, MIB, NULL, &none));
-    EXPECT_EQ(figures_of(f.device).used_bytes, 32 * MIB);
-    give(f.device, a, NULL);
-    EXPECT_EQ(figures_of(f.device).used_bytes, 0);
-    ASSERT_OK(strata_device_pool_default(f.device, &own));
-    EXPECT_STATUS(STRATA_E_DEVICE, strata_device_pool_destroy(f.device, own));
-    EXPECT_OK(strata_device_pool_trim(f.device, own, 0));
-    EXPECT_STATUS(STRATA_E_DEVICE, strata_device_pool_set(f.device, own, STRATA_POOL_USED_CURRENT, 0));
-    EXPECT_STATUS(STRATA_E_DEVICE, strata_device_pool_set(f.device, own, STRATA_POOL_USED_HIGH, 1));
-    EXPECT_OK(strata_device_pool_set(f.device, own, STRATA_POOL_USED_HIGH, 0));
+    ASSERT_OK(strata_device_pool_set_access(f->device, pool, 1));
+    EXPECT_OK(strata_device_work(f->other, NULL, 1, &access, 1));
+    EXPECT_STATUS(STRATA_E_DEVICE, strata_device_pool_set_access(f->device, pool, 9));
+    EXPECT_STATUS(STRATA_E_DEVICE, strata_device_pool_destroy(f->other, pool));
+    ASSERT_OK(strata_device_pool_destroy(f->device, pool));
+    EXPECT_STATUS(STRATA_E_DEVICE, strata_device_malloc_async(f->device, pool, MIB, NULL, &none));
+    EXPECT_EQ(figures_of(f->device).used_bytes, 32 * MIB);
+    give(f->device, a, NULL);
+    EXPECT_EQ(figures_of(f->device).used_bytes, 0);
+    ASSERT_OK(strata_device_pool_default(f->device, &own));
+    EXPECT_STATUS(STRATA_E_DEVICE, strata_device_pool_destroy(f->device, own));
+    EXPECT_OK(strata_device_pool_trim(f->device, own, 0));
+    EXPECT_STATUS(STRATA_E_DEVICE, strata_device_pool_set(f->device, own, STRATA_POOL_USED_CURRENT, 0));
+    EXPECT_STATUS(STRATA_E_DEVICE, strata_device_pool_set(f->device, own, STRATA_POOL_USED_HIGH, 1));
+    EXPECT_OK(strata_device_pool_set(f->device, own, STRATA_POOL_USED_HIGH, 0));
 }
 
-TEST(sim_pool, wrong_frees_are_refused) {
-    fixture_t f CLOSED_BY(fixture_close) = fixture_open((strata_sim_options_t){.devices = 2});
-    strata_address_t a = take(f.device, MIB, NULL), m = get(f.device, 2 * MIB);
-    EXPECT_STATUS(STRATA_E_DEVICE, strata_device_free_async(f.device, a + 512, NULL));
-    EXPECT_STATUS(STRATA_E_DEVICE, strata_device_free_async(f.other, a, NULL));
-    EXPECT_STATUS(STRATA_E_UNSUPPORTED, strata_device_free_async(f.device, m, NULL));
-    put(f.device, a); /* a plain free takes it too */
-    EXPECT_STATUS(STRATA_E_DEVICE, strata_device_free_async(f.device, a, NULL));
-    EXPECT_EQ(take(f.device, MIB, NULL), a);
+TEST_WORLD(sim_pool, wrong_frees_are_refused, .devices = 2) {
+    strata_address_t a = take(f->device, MIB, NULL), m = get(f->device, 2 * MIB);
+    EXPECT_STATUS(STRATA_E_DEVICE, strata_device_free_async(f->device, a + 512, NULL));
+    EXPECT_STATUS(STRATA_E_DEVICE, strata_device_free_async(f->other, a, NULL));
+    EXPECT_STATUS(STRATA_E_UNSUPPORTED, strata_device_free_async(f->device, m, NULL));
+    put(f->device, a); /* a plain free takes it too */
+    EXPECT_STATUS(STRATA_E_DEVICE, strata_device_free_async(f->device, a, NULL));
+    EXPECT_EQ(take(f->device, MIB, NULL), a);
 }
 
-TEST(sim_pool, a_hit_is_cheap_and_growth_costs_by_the_chunk) {
-    fixture_t f CLOSED_BY(fixture_close) = fixture_open((strata_sim_options_t){0});
-    uint64_t t = strata_sim_now(f.world);
-    strata_address_t a = take(f.device, MIB, NULL);
-    EXPECT_EQ(strata_sim_now(f.world) - t, 470 + 18700 + 32 * 983);
-    t = strata_sim_now(f.world);
-    give(f.device, a, NULL);
-    take(f.device, MIB, NULL);
-    EXPECT_EQ(strata_sim_now(f.world) - t, 690 + 470);
+TEST_WORLD(sim_pool, a_hit_is_cheap_and_growth_costs_by_the_chunk, 0) {
+    uint64_t t = strata_sim_now(f->world);
+    strata_address_t a = take(f->device, MIB, NULL);
+    EXPECT_EQ(strata_sim_now(f->world) - t, 470 + 18700 + 32 * 983);
+    t = strata_sim_now(f->world);
+    give(f->device, a, NULL);
+    take(f->device, MIB, NULL);
+    EXPECT_EQ(strata_sim_now(f->world) - t, 690 + 470);
 }

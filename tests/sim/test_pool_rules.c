@@ -292,73 +292,69 @@ TEST(sim_pool_rules, a_stream_made_to_wait_never_ends_earlier) {
 static const strata_pool_attribute_t switches[] = {STRATA_POOL_REUSE_FOLLOW_EVENTS, STRATA_POOL_REUSE_OPPORTUNISTIC,
                                                    STRATA_POOL_REUSE_INTERNAL};
 
-TEST(sim_pool_rules, each_attribute_is_its_own) {
-    fixture_t f CLOSED_BY(fixture_close) = fixture_open((strata_sim_options_t){0});
+TEST_WORLD(sim_pool_rules, each_attribute_is_its_own, 0) {
     strata_handle_t pool;
-    ASSERT_OK(strata_device_pool_create(f.device, 0, false, &pool));
+    ASSERT_OK(strata_device_pool_create(f->device, 0, false, &pool));
     for (size_t off = 0; off < 3; off++) {
-        ASSERT_OK(strata_device_pool_set(f.device, pool, switches[off], 0));
-        for (size_t i = 0; i < 3; i++) EXPECT_EQ(of_pool(f.device, pool, switches[i]), i != off);
-        ASSERT_OK(strata_device_pool_set(f.device, pool, switches[off], 7));
-        EXPECT_EQ(of_pool(f.device, pool, switches[off]), 1);
+        ASSERT_OK(strata_device_pool_set(f->device, pool, switches[off], 0));
+        for (size_t i = 0; i < 3; i++) EXPECT_EQ(of_pool(f->device, pool, switches[i]), i != off);
+        ASSERT_OK(strata_device_pool_set(f->device, pool, switches[off], 7));
+        EXPECT_EQ(of_pool(f->device, pool, switches[off]), 1);
     }
-    ASSERT_OK(strata_device_pool_set(f.device, pool, STRATA_POOL_RELEASE_THRESHOLD, 12345));
-    EXPECT_EQ(of_pool(f.device, pool, STRATA_POOL_RELEASE_THRESHOLD), 12345);
-    EXPECT_EQ(of_pool(f.device, NULL, STRATA_POOL_RELEASE_THRESHOLD), 0);
+    ASSERT_OK(strata_device_pool_set(f->device, pool, STRATA_POOL_RELEASE_THRESHOLD, 12345));
+    EXPECT_EQ(of_pool(f->device, pool, STRATA_POOL_RELEASE_THRESHOLD), 12345);
+    EXPECT_EQ(of_pool(f->device, NULL, STRATA_POOL_RELEASE_THRESHOLD), 0);
 }
 
 /* The highest of each stays until it is set back, to what there is then. */
-TEST(sim_pool_rules, the_highest_marks_stay_and_are_set_back_to_what_is) {
-    fixture_t f CLOSED_BY(fixture_close) = fixture_open((strata_sim_options_t){0});
-    strata_address_t a = take_of(f.device, NULL, 40 * MIB, NULL), b = take_of(f.device, NULL, 100 * MIB, NULL);
-    ASSERT_OK(strata_device_free_async(f.device, b, NULL));
-    ASSERT_OK(strata_device_synchronise(f.device));
-    strata_address_t c = take_of(f.device, NULL, MIB, NULL); /* in a chunk of 32 MiB */
-    EXPECT_EQ(of_pool(f.device, NULL, STRATA_POOL_RESERVED_CURRENT), 72 * MIB);
-    EXPECT_EQ(of_pool(f.device, NULL, STRATA_POOL_RESERVED_HIGH), 140 * MIB);
-    EXPECT_EQ(of_pool(f.device, NULL, STRATA_POOL_USED_CURRENT), 41 * MIB);
-    EXPECT_EQ(of_pool(f.device, NULL, STRATA_POOL_USED_HIGH), 140 * MIB);
-    ASSERT_OK(strata_device_pool_set(f.device, NULL, STRATA_POOL_RESERVED_HIGH, 0));
-    EXPECT_EQ(of_pool(f.device, NULL, STRATA_POOL_RESERVED_HIGH), 72 * MIB);
-    EXPECT_EQ(of_pool(f.device, NULL, STRATA_POOL_USED_HIGH), 140 * MIB);
-    ASSERT_OK(strata_device_pool_set(f.device, NULL, STRATA_POOL_USED_HIGH, 0));
-    EXPECT_EQ(of_pool(f.device, NULL, STRATA_POOL_USED_HIGH), 41 * MIB);
-    ASSERT_OK(strata_device_free_async(f.device, a, NULL));
-    ASSERT_OK(strata_device_free_async(f.device, c, NULL));
+TEST_WORLD(sim_pool_rules, the_highest_marks_stay_and_are_set_back_to_what_is, 0) {
+    strata_address_t a = take_of(f->device, NULL, 40 * MIB, NULL), b = take_of(f->device, NULL, 100 * MIB, NULL);
+    ASSERT_OK(strata_device_free_async(f->device, b, NULL));
+    ASSERT_OK(strata_device_synchronise(f->device));
+    strata_address_t c = take_of(f->device, NULL, MIB, NULL); /* in a chunk of 32 MiB */
+    EXPECT_EQ(of_pool(f->device, NULL, STRATA_POOL_RESERVED_CURRENT), 72 * MIB);
+    EXPECT_EQ(of_pool(f->device, NULL, STRATA_POOL_RESERVED_HIGH), 140 * MIB);
+    EXPECT_EQ(of_pool(f->device, NULL, STRATA_POOL_USED_CURRENT), 41 * MIB);
+    EXPECT_EQ(of_pool(f->device, NULL, STRATA_POOL_USED_HIGH), 140 * MIB);
+    ASSERT_OK(strata_device_pool_set(f->device, NULL, STRATA_POOL_RESERVED_HIGH, 0));
+    EXPECT_EQ(of_pool(f->device, NULL, STRATA_POOL_RESERVED_HIGH), 72 * MIB);
+    EXPECT_EQ(of_pool(f->device, NULL, STRATA_POOL_USED_HIGH), 140 * MIB);
+    ASSERT_OK(strata_device_pool_set(f->device, NULL, STRATA_POOL_USED_HIGH, 0));
+    EXPECT_EQ(of_pool(f->device, NULL, STRATA_POOL_USED_HIGH), 41 * MIB);
+    ASSERT_OK(strata_device_free_async(f->device, a, NULL));
+    ASSERT_OK(strata_device_free_async(f->device, c, NULL));
 }
 
 /* One wait of the host is every pool's, and what they take to give back adds up. */
-TEST(sim_pool_rules, a_wait_lets_every_pool_give_back_and_the_time_adds_up) {
-    fixture_t f CLOSED_BY(fixture_close) = fixture_open((strata_sim_options_t){0});
+TEST_WORLD(sim_pool_rules, a_wait_lets_every_pool_give_back_and_the_time_adds_up, 0) {
     strata_handle_t pools[3] = {NULL};
-    ASSERT_OK(strata_device_pool_create(f.device, 0, false, &pools[1]));
-    ASSERT_OK(strata_device_pool_create(f.device, 0, false, &pools[2]));
+    ASSERT_OK(strata_device_pool_create(f->device, 0, false, &pools[1]));
+    ASSERT_OK(strata_device_pool_create(f->device, 0, false, &pools[2]));
     uint64_t chunk = 1800 + 40 * 1320;
     for (uint64_t round = 1; round <= 2; round++) {
         strata_address_t blocks[3];
-        for (int i = 0; i < 3; i++) blocks[i] = take_of(f.device, pools[i], 40 * MIB, NULL);
-        for (int i = 0; i < 3; i++) ASSERT_OK(strata_device_free_async(f.device, blocks[i], NULL));
-        ASSERT_OK(strata_device_synchronise(f.device));
-        EXPECT_EQ(figures_of(f.device).used_bytes, 0);
-        EXPECT_EQ(figures_of(f.device).pool_return_ns, round * 3 * chunk);
+        for (int i = 0; i < 3; i++) blocks[i] = take_of(f->device, pools[i], 40 * MIB, NULL);
+        for (int i = 0; i < 3; i++) ASSERT_OK(strata_device_free_async(f->device, blocks[i], NULL));
+        ASSERT_OK(strata_device_synchronise(f->device));
+        EXPECT_EQ(figures_of(f->device).used_bytes, 0);
+        EXPECT_EQ(figures_of(f->device).pool_return_ns, round * 3 * chunk);
     }
 }
 
-TEST(sim_pool_rules, access_is_given_to_one_device_after_another) {
-    fixture_t f CLOSED_BY(fixture_close) = fixture_open((strata_sim_options_t){.devices = 3});
+TEST_WORLD(sim_pool_rules, access_is_given_to_one_device_after_another, .devices = 3) {
     strata_device_t *third;
     strata_handle_t pool;
-    ASSERT_OK(strata_sim_open(f.world, 2, &third));
-    ASSERT_OK(strata_device_pool_create(f.device, 0, false, &pool));
-    const strata_access_t access = {take_of(f.device, pool, MIB, NULL), 1, false};
-    ASSERT_OK(strata_device_enable_peer(f.other, 0)); /* of malloc memory alone */
-    EXPECT_STATUS(STRATA_E_DEVICE_LOST, strata_device_work(f.other, NULL, 1, &access, 1));
-    strata_sim_clear_faults(f.other);
-    ASSERT_OK(strata_device_pool_set_access(f.device, pool, 1));
+    ASSERT_OK(strata_sim_open(f->world, 2, &third));
+    ASSERT_OK(strata_device_pool_create(f->device, 0, false, &pool));
+    const strata_access_t access = {take_of(f->device, pool, MIB, NULL), 1, false};
+    ASSERT_OK(strata_device_enable_peer(f->other, 0)); /* of malloc memory alone */
+    EXPECT_STATUS(STRATA_E_DEVICE_LOST, strata_device_work(f->other, NULL, 1, &access, 1));
+    strata_sim_clear_faults(f->other);
+    ASSERT_OK(strata_device_pool_set_access(f->device, pool, 1));
     EXPECT_STATUS(STRATA_E_DEVICE_LOST, strata_device_work(third, NULL, 1, &access, 1));
     strata_sim_clear_faults(third);
-    ASSERT_OK(strata_device_pool_set_access(f.device, pool, 2));
-    EXPECT_OK(strata_device_work(f.other, NULL, 1, &access, 1));
+    ASSERT_OK(strata_device_pool_set_access(f->device, pool, 2));
+    EXPECT_OK(strata_device_work(f->other, NULL, 1, &access, 1));
     EXPECT_OK(strata_device_work(third, NULL, 1, &access, 1));
     strata_device_close(third);
 }
@@ -377,14 +373,13 @@ TEST(sim_pool_rules, a_pool_without_live_blocks_goes_with_its_memory_at_once) {
 }
 
 /* Exactly the largest size is served; a chunk that does not fit under it is made as small as the request. */
-TEST(sim_pool_rules, a_pool_is_filled_to_its_largest_size) {
-    fixture_t f CLOSED_BY(fixture_close) = fixture_open((strata_sim_options_t){0});
+TEST_WORLD(sim_pool_rules, a_pool_is_filled_to_its_largest_size, 0) {
     strata_handle_t pool;
     strata_address_t none;
-    ASSERT_OK(strata_device_pool_create(f.device, 40 * MIB, false, &pool));
-    take_of(f.device, pool, 20 * MIB, NULL); /* a chunk of 32 MiB */
-    take_of(f.device, pool, 12 * MIB, NULL);
-    take_of(f.device, pool, 8 * MIB, NULL); /* and one of 8 */
-    EXPECT_EQ(of_pool(f.device, pool, STRATA_POOL_RESERVED_CURRENT), 40 * MIB);
-    EXPECT_STATUS(STRATA_E_NO_MEMORY, strata_device_malloc_async(f.device, pool, 1, NULL, &none));
+    ASSERT_OK(strata_device_pool_create(f->device, 40 * MIB, false, &pool));
+    take_of(f->device, pool, 20 * MIB, NULL); /* a chunk of 32 MiB */
+    take_of(f->device, pool, 12 * MIB, NULL);
+    take_of(f->device, pool, 8 * MIB, NULL); /* and one of 8 */
+    EXPECT_EQ(of_pool(f->device, pool, STRATA_POOL_RESERVED_CURRENT), 40 * MIB);
+    EXPECT_STATUS(STRATA_E_NO_MEMORY, strata_device_malloc_async(f->device, pool, 1, NULL, &none));
 }

@@ -123,41 +123,39 @@ TEST(sim_random, the_structures_hold_after_every_call) {
     }
 }
 
-TEST(sim_random, validation_finds_what_is_broken) {
-    fixture_t f CLOSED_BY(fixture_close) = fixture_open((strata_sim_options_t){0});
-    sim_device_t *device = sim_of(f.device);
+TEST_WORLD(sim_random, validation_finds_what_is_broken, 0) {
+    sim_device_t *device = sim_of(f->device);
     strata_address_t pooled;
-    ASSERT_OK(strata_device_malloc_async(f.device, NULL, MIB, NULL, &pooled));
-    strata_address_t a = get(f.device, 4 * MIB);
-    mapped_t m = map_new(f.device, 4 * MIB);
+    ASSERT_OK(strata_device_malloc_async(f->device, NULL, MIB, NULL, &pooled));
+    strata_address_t a = get(f->device, 4 * MIB);
+    mapped_t m = map_new(f->device, 4 * MIB);
     uint64_t *const words[] = {&device->used,
                                &device->managed,
                                &device->reserved_addresses,
                                &device->mappings,
                                &device->world->regions.count,
-                               &sim_region_at(f.world, a)->size,
-                               &sim_region_at(f.world, m.address)->size};
+                               &sim_region_at(f->world, a)->size,
+                               &sim_region_at(f->world, m.address)->size};
     for (size_t i = 0; i < sizeof words / sizeof *words; i++) {
         uint64_t saved = *words[i];
         *words[i] = i == 0 ? saved - 1 : i == 5 ? UINT64_C(1) << 40 : i == 6 ? 2 * MIB : saved + 1;
-        EXPECT_STATUS(STRATA_E_CORRUPT, strata_sim_validate(f.world));
+        EXPECT_STATUS(STRATA_E_CORRUPT, strata_sim_validate(f->world));
         *words[i] = saved;
-        EXPECT_OK(strata_sim_validate(f.world));
+        EXPECT_OK(strata_sim_validate(f->world));
     }
-    put(f.device, a);
+    put(f->device, a);
 }
 
 /* The simulator stands for the driver: what it allocates for itself is not the library's. */
-TEST(sim_random, the_simulators_own_memory_is_not_the_librarys) {
-    fixture_t f CLOSED_BY(fixture_close) = fixture_open((strata_sim_options_t){0});
+TEST_WORLD(sim_random, the_simulators_own_memory_is_not_the_librarys, 0) {
     uint64_t before = strata_host_allocations();
     strata_host_fail_at(1, 1);
-    strata_address_t a = get(f.device, 4 * MIB);
-    stream_new(f.device, STRATA_STREAM_BLOCKING);
-    map_new(f.device, 2 * MIB);
+    strata_address_t a = get(f->device, 4 * MIB);
+    stream_new(f->device, STRATA_STREAM_BLOCKING);
+    map_new(f->device, 2 * MIB);
     strata_host_fail_at(0, 0);
     EXPECT_EQ(strata_host_allocations(), before);
-    put(f.device, a);
+    put(f->device, a);
 }
 
 typedef struct item {

@@ -6,44 +6,42 @@
 
 #include "tests/sim/sim_fixture.h"
 
-TEST(sim_share, peers_are_the_other_devices_of_the_world) {
-    fixture_t f CLOSED_BY(fixture_close) = fixture_open((strata_sim_options_t){.devices = 2});
+TEST_WORLD(sim_share, peers_are_the_other_devices_of_the_world, .devices = 2) {
     bool can = false;
-    EXPECT_TRUE(f.device->capabilities.peers);
-    ASSERT_OK(strata_device_can_access_peer(f.device, 1, &can));
+    EXPECT_TRUE(f->device->capabilities.peers);
+    ASSERT_OK(strata_device_can_access_peer(f->device, 1, &can));
     EXPECT_TRUE(can);
-    EXPECT_STATUS(STRATA_E_DEVICE, strata_device_can_access_peer(f.device, 2, &can));
-    EXPECT_STATUS(STRATA_E_DEVICE, strata_device_enable_peer(f.device, 0));
-    EXPECT_OK(strata_device_enable_peer(f.device, 1));
-    EXPECT_OK(strata_device_enable_peer(f.device, 1));
+    EXPECT_STATUS(STRATA_E_DEVICE, strata_device_can_access_peer(f->device, 2, &can));
+    EXPECT_STATUS(STRATA_E_DEVICE, strata_device_enable_peer(f->device, 0));
+    EXPECT_OK(strata_device_enable_peer(f->device, 1));
+    EXPECT_OK(strata_device_enable_peer(f->device, 1));
 }
 
-TEST(sim_share, imported_memory_is_the_same_memory) {
-    fixture_t f CLOSED_BY(fixture_close) = fixture_open((strata_sim_options_t){.devices = 2, .contents = true});
+TEST_WORLD(sim_share, imported_memory_is_the_same_memory, .devices = 2, .contents = true) {
     strata_physical_t h, imported;
     strata_address_t a, b;
     int descriptor;
-    ASSERT_OK(strata_device_create(f.device, 2 * MIB, true, &h));
-    ASSERT_OK(strata_device_export_memory(f.device, h, &descriptor));
+    ASSERT_OK(strata_device_create(f->device, 2 * MIB, true, &h));
+    ASSERT_OK(strata_device_export_memory(f->device, h, &descriptor));
     int copy = dup(descriptor);
-    ASSERT_OK(strata_device_import_memory(f.other, copy, &imported));
+    ASSERT_OK(strata_device_import_memory(f->other, copy, &imported));
     close(descriptor);
-    ASSERT_OK(strata_device_reserve(f.device, 2 * MIB, 0, &a));
-    ASSERT_OK(strata_device_reserve(f.other, 2 * MIB, 0, &b));
-    ASSERT_OK(strata_device_map(f.device, a, 2 * MIB, h));
-    ASSERT_OK(strata_device_map(f.other, b, 2 * MIB, imported));
-    ASSERT_OK(strata_device_set_access(f.device, a, 2 * MIB, NULL, 0));
-    ASSERT_OK(strata_device_set_access(f.other, b, 2 * MIB, NULL, 0));
-    ASSERT_OK(strata_device_fill(f.device, a, 9, 2 * MIB, NULL));
-    EXPECT_EQ(*(uint8_t *)strata_device_host_view(f.other, b, 1), 9);
-    EXPECT_EQ(figures_of(f.other).used_bytes, 0);
-    ASSERT_OK(strata_device_unmap(f.device, a, 2 * MIB));
-    ASSERT_OK(strata_device_release(f.device, h));
-    EXPECT_EQ(figures_of(f.device).used_bytes, 2 * MIB);
-    ASSERT_OK(strata_device_release(f.other, imported));
-    ASSERT_OK(strata_device_unmap(f.other, b, 2 * MIB));
-    EXPECT_EQ(figures_of(f.device).used_bytes, 0);
-    EXPECT_STATUS(STRATA_E_DEVICE, strata_device_import_memory(f.other, copy, &imported));
+    ASSERT_OK(strata_device_reserve(f->device, 2 * MIB, 0, &a));
+    ASSERT_OK(strata_device_reserve(f->other, 2 * MIB, 0, &b));
+    ASSERT_OK(strata_device_map(f->device, a, 2 * MIB, h));
+    ASSERT_OK(strata_device_map(f->other, b, 2 * MIB, imported));
+    ASSERT_OK(strata_device_set_access(f->device, a, 2 * MIB, NULL, 0));
+    ASSERT_OK(strata_device_set_access(f->other, b, 2 * MIB, NULL, 0));
+    ASSERT_OK(strata_device_fill(f->device, a, 9, 2 * MIB, NULL));
+    EXPECT_EQ(*(uint8_t *)strata_device_host_view(f->other, b, 1), 9);
+    EXPECT_EQ(figures_of(f->other).used_bytes, 0);
+    ASSERT_OK(strata_device_unmap(f->device, a, 2 * MIB));
+    ASSERT_OK(strata_device_release(f->device, h));
+    EXPECT_EQ(figures_of(f->device).used_bytes, 2 * MIB);
+    ASSERT_OK(strata_device_release(f->other, imported));
+    ASSERT_OK(strata_device_unmap(f->other, b, 2 * MIB));
+    EXPECT_EQ(figures_of(f->device).used_bytes, 0);
+    EXPECT_STATUS(STRATA_E_DEVICE, strata_device_import_memory(f->other, copy, &imported));
     close(copy);
 }
 
@@ -105,19 +103,18 @@ static int export_new(strata_device_t *device) {
 }
 
 /* What lies there is shown by every mapping, before the export and after it. */
-TEST(sim_share, an_export_leaves_what_there_is) {
-    fixture_t f CLOSED_BY(fixture_close) = fixture_open((strata_sim_options_t){.contents = true});
+TEST_WORLD(sim_share, an_export_leaves_what_there_is, .contents = true) {
     strata_address_t a, b;
     int descriptor;
-    strata_physical_t h = make(f.device, 4 * MIB, 7, &a);
-    ASSERT_OK(strata_device_reserve(f.device, 4 * MIB, 0, &b));
-    ASSERT_OK(strata_device_map(f.device, b, 4 * MIB, h));
-    ASSERT_OK(strata_device_set_access(f.device, b, 4 * MIB, NULL, 0));
-    ASSERT_OK(strata_device_export_memory(f.device, h, &descriptor));
-    EXPECT_EQ(*(uint8_t *)strata_device_host_view(f.device, a + 3 * MIB, 1), 7);
-    ASSERT_OK(strata_device_fill(f.device, a + MIB, 8, MIB, NULL));
-    EXPECT_EQ(*(uint8_t *)strata_device_host_view(f.device, b + MIB, 1), 8);
-    EXPECT_EQ(*(uint8_t *)strata_device_host_view(f.device, b, 1), 7);
+    strata_physical_t h = make(f->device, 4 * MIB, 7, &a);
+    ASSERT_OK(strata_device_reserve(f->device, 4 * MIB, 0, &b));
+    ASSERT_OK(strata_device_map(f->device, b, 4 * MIB, h));
+    ASSERT_OK(strata_device_set_access(f->device, b, 4 * MIB, NULL, 0));
+    ASSERT_OK(strata_device_export_memory(f->device, h, &descriptor));
+    EXPECT_EQ(*(uint8_t *)strata_device_host_view(f->device, a + 3 * MIB, 1), 7);
+    ASSERT_OK(strata_device_fill(f->device, a + MIB, 8, MIB, NULL));
+    EXPECT_EQ(*(uint8_t *)strata_device_host_view(f->device, b + MIB, 1), 8);
+    EXPECT_EQ(*(uint8_t *)strata_device_host_view(f->device, b, 1), 7);
     close(descriptor);
 }
 
@@ -176,12 +173,11 @@ TEST(sim_share, memory_of_another_process_is_its_memory) {
     ASSERT_OK(strata_device_release(f.device, h));
 }
 
-TEST(sim_share, memory_is_refused_in_a_forked_copy_of_its_world) {
-    fixture_t f CLOSED_BY(fixture_close) = fixture_open((strata_sim_options_t){0});
-    int descriptor = export_new(f.device), how = 0;
+TEST_WORLD(sim_share, memory_is_refused_in_a_forked_copy_of_its_world, 0) {
+    int descriptor = export_new(f->device), how = 0;
     strata_physical_t none;
     pid_t child = fork();
-    if (child == 0) _exit(strata_device_import_memory(f.device, descriptor, &none) == STRATA_E_DEVICE ? 0 : 1);
+    if (child == 0) _exit(strata_device_import_memory(f->device, descriptor, &none) == STRATA_E_DEVICE ? 0 : 1);
     ASSERT_EQ(waitpid(child, &how, 0), child);
     EXPECT_TRUE(WIFEXITED(how) && WEXITSTATUS(how) == 0);
     close(descriptor);

@@ -23,10 +23,9 @@ static void run(void *(*body)(void *), shared_t *shared) {
     pthread_join(thread, NULL);
 }
 
-TEST(sim_threads, a_new_thread_starts_at_the_latest_clock) {
-    fixture_t f CLOSED_BY(fixture_close) = fixture_open((strata_sim_options_t){0});
-    shared_t shared = {.f = &f};
-    strata_sim_advance_to(f.world, 12345);
+TEST_WORLD(sim_threads, a_new_thread_starts_at_the_latest_clock, 0) {
+    shared_t shared = {.f = f};
+    strata_sim_advance_to(f->world, 12345);
     run(look, &shared);
     EXPECT_EQ(shared.started, 12345);
 }
@@ -39,17 +38,16 @@ static void *ahead(void *argument) {
     return NULL;
 }
 
-TEST(sim_threads, clocks_join_when_a_lock_is_handed_over) {
-    fixture_t f CLOSED_BY(fixture_close) = fixture_open((strata_sim_options_t){0});
-    shared_t shared = {.f = &f, .advance_to = 70000};
-    strata_lock_init(&shared.lock, STRATA_RANK_STACK, f.device->lock_observer);
-    strata_sim_advance_to(f.world, 1000);
+TEST_WORLD(sim_threads, clocks_join_when_a_lock_is_handed_over, 0) {
+    shared_t shared = {.f = f, .advance_to = 70000};
+    strata_lock_init(&shared.lock, STRATA_RANK_STACK, f->device->lock_observer);
+    strata_sim_advance_to(f->world, 1000);
     run(ahead, &shared);
-    EXPECT_EQ(strata_sim_now(f.world), 1000);
+    EXPECT_EQ(strata_sim_now(f->world), 1000);
     strata_lock(&shared.lock);
-    EXPECT_EQ(strata_sim_now(f.world), 70000);
+    EXPECT_EQ(strata_sim_now(f->world), 70000);
     strata_unlock(&shared.lock);
-    EXPECT_EQ(figures_of(f.device).stall_ns, 0);
+    EXPECT_EQ(figures_of(f->device).stall_ns, 0);
     strata_lock_destroy(&shared.lock);
 }
 
@@ -61,15 +59,14 @@ static void *submit(void *argument) {
     return NULL;
 }
 
-TEST(sim_threads, a_wait_for_the_device_joins_with_who_submitted) {
-    fixture_t f CLOSED_BY(fixture_close) = fixture_open((strata_sim_options_t){0});
-    shared_t shared = {.f = &f, .advance_to = 90000, .stream = stream_new(f.device, STRATA_STREAM_NON_BLOCKING)};
-    uint64_t before = strata_sim_now(f.world);
+TEST_WORLD(sim_threads, a_wait_for_the_device_joins_with_who_submitted, 0) {
+    shared_t shared = {.f = f, .advance_to = 90000, .stream = stream_new(f->device, STRATA_STREAM_NON_BLOCKING)};
+    uint64_t before = strata_sim_now(f->world);
     run(submit, &shared);
-    EXPECT_EQ(strata_sim_now(f.world), before);
-    ASSERT_OK(strata_device_synchronise(f.device));
-    EXPECT_GE(strata_sim_now(f.world), shared.now);
-    EXPECT_EQ(figures_of(f.device).stall_ns, shared.now - before);
+    EXPECT_EQ(strata_sim_now(f->world), before);
+    ASSERT_OK(strata_device_synchronise(f->device));
+    EXPECT_GE(strata_sim_now(f->world), shared.now);
+    EXPECT_EQ(figures_of(f->device).stall_ns, shared.now - before);
 }
 
 static void *own_stream_id(void *argument) {
@@ -79,15 +76,14 @@ static void *own_stream_id(void *argument) {
     return NULL;
 }
 
-TEST(sim_threads, the_threads_own_stream_is_one_per_thread) {
-    fixture_t f CLOSED_BY(fixture_close) = fixture_open((strata_sim_options_t){0});
-    shared_t shared = {.f = &f};
+TEST_WORLD(sim_threads, the_threads_own_stream_is_one_per_thread, 0) {
+    shared_t shared = {.f = f};
     uint64_t mine, again;
-    ASSERT_OK(strata_device_stream_id(f.device, (strata_handle_t)2, &mine));
+    ASSERT_OK(strata_device_stream_id(f->device, (strata_handle_t)2, &mine));
     run(own_stream_id, &shared);
     EXPECT_NE(shared.now, mine);
-    EXPECT_EQ(strata_sim_stream_end(f.device, (strata_handle_t)2), 0);
-    ASSERT_OK(strata_device_stream_id(f.device, (strata_handle_t)2, &again));
+    EXPECT_EQ(strata_sim_stream_end(f->device, (strata_handle_t)2), 0);
+    ASSERT_OK(strata_device_stream_id(f->device, (strata_handle_t)2, &again));
     EXPECT_EQ(mine, again);
 }
 
@@ -130,15 +126,14 @@ static void *churn(void *argument) {
     return NULL;
 }
 
-TEST(sim_threads, many_threads_call_at_once) {
-    fixture_t f CLOSED_BY(fixture_close) = fixture_open((strata_sim_options_t){0});
-    shared_t shared = {.f = &f};
+TEST_WORLD(sim_threads, many_threads_call_at_once, 0) {
+    shared_t shared = {.f = f};
     pthread_t threads[4];
-    strata_lock_init(&shared.lock, STRATA_RANK_STACK, f.device->lock_observer);
+    strata_lock_init(&shared.lock, STRATA_RANK_STACK, f->device->lock_observer);
     for (int i = 0; i < 4; i++) ASSERT_EQ(pthread_create(&threads[i], NULL, churn, &shared), 0);
     for (int i = 0; i < 4; i++) pthread_join(threads[i], NULL);
-    ASSERT_OK(strata_device_synchronise(f.device));
-    EXPECT_EQ(figures_of(f.device).used_bytes, 0);
+    ASSERT_OK(strata_device_synchronise(f->device));
+    EXPECT_EQ(figures_of(f->device).used_bytes, 0);
     strata_lock_destroy(&shared.lock);
 }
 

@@ -70,28 +70,26 @@ TEST(sim_waits, a_refused_free_waits_for_nothing) {
     waiting_close(&w);
 }
 
-TEST(sim_waits, a_wait_of_one_device_is_not_the_others) {
-    fixture_t f CLOSED_BY(fixture_close) = fixture_open((strata_sim_options_t){.devices = 2});
+TEST_WORLD(sim_waits, a_wait_of_one_device_is_not_the_others, .devices = 2) {
     strata_address_t pinned;
-    ASSERT_OK(strata_device_host_alloc(f.device, STRATA_MEMORY_PINNED, MIB, 64, 0, &pinned));
-    ASSERT_OK(strata_device_work(f.other, NULL, KERNEL, NULL, 0));
-    EXPECT_OK(strata_device_host_free(f.device, STRATA_MEMORY_PINNED, pinned));
-    EXPECT_EQ(figures_of(f.device).stall_ns + figures_of(f.other).stall_ns, 0);
-    EXPECT_EQ(strata_sim_device_waits(f.other), 0);
+    ASSERT_OK(strata_device_host_alloc(f->device, STRATA_MEMORY_PINNED, MIB, 64, 0, &pinned));
+    ASSERT_OK(strata_device_work(f->other, NULL, KERNEL, NULL, 0));
+    EXPECT_OK(strata_device_host_free(f->device, STRATA_MEMORY_PINNED, pinned));
+    EXPECT_EQ(figures_of(f->device).stall_ns + figures_of(f->other).stall_ns, 0);
+    EXPECT_EQ(strata_sim_device_waits(f->other), 0);
 }
 
 /* The ledger is that of the strategy's own calls, and the program also waits for its device. */
-TEST(sim_waits, the_ledger_has_only_waits_that_are_timed) {
-    fixture_t f CLOSED_BY(fixture_close) = fixture_open((strata_sim_options_t){.profile = strata_sim_profile("h100")});
+TEST_WORLD(sim_waits, the_ledger_has_only_waits_that_are_timed, .profile = strata_sim_profile("h100")) {
     strata_device_ledger_t ledger = {.own_ns = 0};
-    f.device->ledger = &ledger;
+    f->device->ledger = &ledger;
     for (int timed = 0; timed < 2; timed++) {
-        ASSERT_OK(strata_device_work(f.device, NULL, KERNEL, NULL, 0));
-        f.device->timed = timed;
-        EXPECT_OK(strata_device_synchronise(f.device));
-        f.device->timed = false;
+        ASSERT_OK(strata_device_work(f->device, NULL, KERNEL, NULL, 0));
+        f->device->timed = timed;
+        EXPECT_OK(strata_device_synchronise(f->device));
+        f->device->timed = false;
         EXPECT_EQ(ledger.waiting_ns > KERNEL / 2, timed != 0);
         if (!timed) EXPECT_EQ(ledger.waiting_ns, 0);
     }
-    f.device->ledger = NULL;
+    f->device->ledger = NULL;
 }

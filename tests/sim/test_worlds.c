@@ -107,21 +107,20 @@ static void elsewhere(elsewhere_t *e, uint64_t advance_to) {
 }
 
 /* No hand-over moves a clock back, and a new thread begins at the latest of all, not at the last that was set. */
-TEST(sim_worlds, clocks_never_go_back) {
-    fixture_t f CLOSED_BY(fixture_close) = fixture_open((strata_sim_options_t){0});
-    elsewhere_t e = {.world = f.world};
-    strata_lock_init(&e.lock, STRATA_RANK_STACK, f.device->lock_observer);
-    strata_sim_advance_to(f.world, 1000);
+TEST_WORLD(sim_worlds, clocks_never_go_back, 0) {
+    elsewhere_t e = {.world = f->world};
+    strata_lock_init(&e.lock, STRATA_RANK_STACK, f->device->lock_observer);
+    strata_sim_advance_to(f->world, 1000);
     elsewhere(&e, 90000);
     EXPECT_EQ(e.born, 1000);
     EXPECT_EQ(e.seen, 1000);
-    strata_sim_advance_to(f.world, 2000);
+    strata_sim_advance_to(f->world, 2000);
     elsewhere(&e, 0);
     EXPECT_EQ(e.born, 90000);
     EXPECT_EQ(e.seen, 90000);
-    strata_sim_advance_to(f.world, 500000);
+    strata_sim_advance_to(f->world, 500000);
     strata_lock(&e.lock); /* last let go of at 90000 */
-    EXPECT_EQ(strata_sim_now(f.world), 500000);
+    EXPECT_EQ(strata_sim_now(f->world), 500000);
     strata_unlock(&e.lock);
     strata_lock_destroy(&e.lock);
 }
@@ -144,64 +143,60 @@ TEST(sim_worlds, prices_are_rounded) {
 /* ---- faults ---- */
 
 /* Where two strike at once the first that was ordered answers, and both are spent; a lost device counts its calls on. */
-TEST(sim_worlds, two_faults_of_one_call_are_both_spent) {
-    fixture_t f CLOSED_BY(fixture_close) = fixture_open((strata_sim_options_t){0});
+TEST_WORLD(sim_worlds, two_faults_of_one_call_are_both_spent, 0) {
     strata_address_t address;
-    ASSERT_OK(strata_sim_fail(f.device, STRATA_CALL_malloc, 1, false, STRATA_E_DEVICE));
-    ASSERT_OK(strata_sim_fail(f.device, STRATA_DEVICE_CALLS, 1, false, STRATA_E_NO_MEMORY));
-    EXPECT_STATUS(STRATA_E_DEVICE, strata_device_malloc(f.device, STRATA_MEMORY_DEVICE, MIB, &address));
-    put(f.device, get(f.device, MIB));
-    ASSERT_OK(strata_sim_fail(f.device, STRATA_CALL_synchronise, 1, false, STRATA_E_DEVICE_LOST));
-    uint64_t calls = strata_sim_calls(f.device);
-    for (int i = 0; i < 3; i++) EXPECT_STATUS(STRATA_E_DEVICE_LOST, strata_device_synchronise(f.device));
+    ASSERT_OK(strata_sim_fail(f->device, STRATA_CALL_malloc, 1, false, STRATA_E_DEVICE));
+    ASSERT_OK(strata_sim_fail(f->device, STRATA_DEVICE_CALLS, 1, false, STRATA_E_NO_MEMORY));
+    EXPECT_STATUS(STRATA_E_DEVICE, strata_device_malloc(f->device, STRATA_MEMORY_DEVICE, MIB, &address));
+    put(f->device, get(f->device, MIB));
+    ASSERT_OK(strata_sim_fail(f->device, STRATA_CALL_synchronise, 1, false, STRATA_E_DEVICE_LOST));
+    uint64_t calls = strata_sim_calls(f->device);
+    for (int i = 0; i < 3; i++) EXPECT_STATUS(STRATA_E_DEVICE_LOST, strata_device_synchronise(f->device));
     EXPECT_EQ(strata_last_error()->device_code, 719);
-    EXPECT_EQ(strata_sim_calls(f.device), calls + 3);
-    strata_sim_clear_faults(f.device);
-    EXPECT_OK(strata_device_synchronise(f.device));
+    EXPECT_EQ(strata_sim_calls(f->device), calls + 3);
+    strata_sim_clear_faults(f->device);
+    EXPECT_OK(strata_device_synchronise(f->device));
 }
 
 /* ---- sharing ---- */
 
-TEST(sim_worlds, a_descriptor_names_its_own_memory_alone) {
-    fixture_t f CLOSED_BY(fixture_close) = fixture_open((strata_sim_options_t){0});
+TEST_WORLD(sim_worlds, a_descriptor_names_its_own_memory_alone, 0) {
     strata_physical_t h[3], imported = 77;
     int descriptors[3];
     for (int i = 0; i < 3; i++) {
-        ASSERT_OK(strata_device_create(f.device, 2 * MIB, true, &h[i]));
-        ASSERT_OK(strata_device_export_memory(f.device, h[i], &descriptors[i]));
+        ASSERT_OK(strata_device_create(f->device, 2 * MIB, true, &h[i]));
+        ASSERT_OK(strata_device_export_memory(f->device, h[i], &descriptors[i]));
         EXPECT_TRUE(fcntl(descriptors[i], F_GETFD) & FD_CLOEXEC);
     }
-    ASSERT_OK(strata_device_release(f.device, h[1]));
-    EXPECT_STATUS(STRATA_E_DEVICE, strata_device_import_memory(f.device, descriptors[1], &imported));
+    ASSERT_OK(strata_device_release(f->device, h[1]));
+    EXPECT_STATUS(STRATA_E_DEVICE, strata_device_import_memory(f->device, descriptors[1], &imported));
     EXPECT_EQ(imported, 77);
-    EXPECT_OK(strata_device_import_memory(f.device, descriptors[2], &imported));
-    EXPECT_EQ(figures_of(f.device).used_bytes, 4 * MIB);
+    EXPECT_OK(strata_device_import_memory(f->device, descriptors[2], &imported));
+    EXPECT_EQ(figures_of(f->device).used_bytes, 4 * MIB);
     for (int i = 0; i < 3; i++) close(descriptors[i]);
 }
 
-TEST(sim_worlds, nobody_is_a_peer_of_itself) {
-    fixture_t f CLOSED_BY(fixture_close) = fixture_open((strata_sim_options_t){.devices = 2});
+TEST_WORLD(sim_worlds, nobody_is_a_peer_of_itself, .devices = 2) {
     bool can = false;
-    EXPECT_STATUS(STRATA_E_DEVICE, strata_device_can_access_peer(f.other, 1, &can));
+    EXPECT_STATUS(STRATA_E_DEVICE, strata_device_can_access_peer(f->other, 1, &can));
     EXPECT_FALSE(can);
-    EXPECT_OK(strata_device_can_access_peer(f.other, 0, &can));
+    EXPECT_OK(strata_device_can_access_peer(f->other, 0, &can));
     EXPECT_TRUE(can);
-    EXPECT_STATUS(STRATA_E_DEVICE, strata_device_enable_peer(f.other, 1));
+    EXPECT_STATUS(STRATA_E_DEVICE, strata_device_enable_peer(f->other, 1));
 }
 
 /* ---- what is held, and host memory ---- */
 
-TEST(sim_worlds, what_is_held_is_told_of_its_own_device) {
-    fixture_t f CLOSED_BY(fixture_close) = fixture_open((strata_sim_options_t){.devices = 2});
+TEST_WORLD(sim_worlds, what_is_held_is_told_of_its_own_device, .devices = 2) {
     strata_sim_held_t held, none = {0}, other;
     strata_address_t pinned, host, range;
     strata_physical_t handle;
-    ASSERT_OK(strata_device_host_alloc(f.device, STRATA_MEMORY_PINNED, 3 * MIB + 1, 64, 0, &pinned));
-    ASSERT_OK(strata_device_host_alloc(f.device, STRATA_MEMORY_HOST, 5 * MIB + 1, 64, 0, &host));
-    ASSERT_OK(strata_device_reserve(f.device, 8 * MIB, 0, &range));
-    ASSERT_OK(strata_device_create(f.device, 2 * MIB, false, &handle));
-    for (uint64_t i = 0; i < 3; i++) ASSERT_OK(strata_device_map(f.device, range + 2 * i * MIB, 2 * MIB, handle));
-    strata_sim_held(f.device, &held);
+    ASSERT_OK(strata_device_host_alloc(f->device, STRATA_MEMORY_PINNED, 3 * MIB + 1, 64, 0, &pinned));
+    ASSERT_OK(strata_device_host_alloc(f->device, STRATA_MEMORY_HOST, 5 * MIB + 1, 64, 0, &host));
+    ASSERT_OK(strata_device_reserve(f->device, 8 * MIB, 0, &range));
+    ASSERT_OK(strata_device_create(f->device, 2 * MIB, false, &handle));
+    for (uint64_t i = 0; i < 3; i++) ASSERT_OK(strata_device_map(f->device, range + 2 * i * MIB, 2 * MIB, handle));
+    strata_sim_held(f->device, &held);
     EXPECT_EQ(held.pinned_bytes, 3 * MIB + 1);
     EXPECT_EQ(held.host_bytes, 5 * MIB + 1);
     EXPECT_EQ(held.address_bytes, 8 * MIB);
@@ -209,35 +204,34 @@ TEST(sim_worlds, what_is_held_is_told_of_its_own_device) {
     EXPECT_EQ(held.handles, 1);
     EXPECT_EQ(held.device_bytes, 2 * MIB);
     EXPECT_EQ(held.events + held.pools + held.graphs, 0);
-    strata_sim_held(f.other, &other);
+    strata_sim_held(f->other, &other);
     EXPECT_EQ(memcmp(&other, &none, sizeof none), 0);
 }
 
 /* Each node that there is, with what may be said beside it; the kind that was asked is the kind that goes back. */
-TEST(sim_worlds, host_memory_of_a_node_is_told) {
-    fixture_t f CLOSED_BY(fixture_close) = fixture_open((strata_sim_options_t){0});
+TEST_WORLD(sim_worlds, host_memory_of_a_node_is_told, 0) {
     strata_address_t a, b;
     for (uint32_t node = 0; node < 2; node++) {
         uint32_t flags = STRATA_HOST_ON_NODE(node) | STRATA_HOST_PORTABLE | STRATA_HOST_MAPPED;
-        ASSERT_OK(strata_device_host_alloc(f.device, STRATA_MEMORY_PINNED, MIB, 64, flags, &a));
-        EXPECT_EQ(strata_sim_host_node(f.device, a), (int)node);
+        ASSERT_OK(strata_device_host_alloc(f->device, STRATA_MEMORY_PINNED, MIB, 64, flags, &a));
+        EXPECT_EQ(strata_sim_host_node(f->device, a), (int)node);
         EXPECT_STATUS(STRATA_E_UNSUPPORTED,
-                      strata_device_host_alloc(f.device, STRATA_MEMORY_PINNED, MIB, 64, flags | STRATA_HOST_WRITE_COMBINED, &b));
-        EXPECT_OK(strata_device_host_free(f.device, STRATA_MEMORY_PINNED, a));
-        EXPECT_EQ(strata_sim_host_node(f.device, a), -1);
+                      strata_device_host_alloc(f->device, STRATA_MEMORY_PINNED, MIB, 64, flags | STRATA_HOST_WRITE_COMBINED, &b));
+        EXPECT_OK(strata_device_host_free(f->device, STRATA_MEMORY_PINNED, a));
+        EXPECT_EQ(strata_sim_host_node(f->device, a), -1);
     }
     EXPECT_STATUS(STRATA_E_UNSUPPORTED,
-                  strata_device_host_alloc(f.device, STRATA_MEMORY_PINNED, MIB, 64, STRATA_HOST_ON_NODE(2), &b));
-    ASSERT_OK(strata_device_host_alloc(f.device, STRATA_MEMORY_PINNED, MIB, 64, STRATA_HOST_WRITE_COMBINED, &a));
-    EXPECT_EQ(strata_sim_host_node(f.device, a), -1);
-    EXPECT_OK(strata_device_host_free(f.device, STRATA_MEMORY_PINNED, a));
-    ASSERT_OK(strata_device_host_alloc(f.device, STRATA_MEMORY_HOST, 4096, 1 << 21, 0, &a));
-    EXPECT_STATUS(STRATA_E_INVALID, strata_device_host_alloc(f.device, STRATA_MEMORY_HOST, 4096, UINT64_C(1) << 31, 0, &b));
-    EXPECT_STATUS(STRATA_E_INVALID, strata_device_host_alloc(f.device, STRATA_MEMORY_DEVICE, 4096, 64, 0, &b));
-    EXPECT_OK(strata_device_host_free(f.device, STRATA_MEMORY_HOST, a));
-    strata_address_t device = get(f.device, MIB);
-    EXPECT_STATUS(STRATA_E_DEVICE, strata_device_host_free(f.device, STRATA_MEMORY_PINNED, device));
-    put(f.device, device);
+                  strata_device_host_alloc(f->device, STRATA_MEMORY_PINNED, MIB, 64, STRATA_HOST_ON_NODE(2), &b));
+    ASSERT_OK(strata_device_host_alloc(f->device, STRATA_MEMORY_PINNED, MIB, 64, STRATA_HOST_WRITE_COMBINED, &a));
+    EXPECT_EQ(strata_sim_host_node(f->device, a), -1);
+    EXPECT_OK(strata_device_host_free(f->device, STRATA_MEMORY_PINNED, a));
+    ASSERT_OK(strata_device_host_alloc(f->device, STRATA_MEMORY_HOST, 4096, 1 << 21, 0, &a));
+    EXPECT_STATUS(STRATA_E_INVALID, strata_device_host_alloc(f->device, STRATA_MEMORY_HOST, 4096, UINT64_C(1) << 31, 0, &b));
+    EXPECT_STATUS(STRATA_E_INVALID, strata_device_host_alloc(f->device, STRATA_MEMORY_DEVICE, 4096, 64, 0, &b));
+    EXPECT_OK(strata_device_host_free(f->device, STRATA_MEMORY_HOST, a));
+    strata_address_t device = get(f->device, MIB);
+    EXPECT_STATUS(STRATA_E_DEVICE, strata_device_host_free(f->device, STRATA_MEMORY_PINNED, device));
+    put(f->device, device);
 }
 
 /* ---- the check itself ---- */
@@ -246,28 +240,27 @@ TEST(sim_worlds, host_memory_of_a_node_is_told) {
 #define BREAKS(number)                                                                                                             \
     do {                                                                                                                           \
         (number)++;                                                                                                                \
-        if (strata_sim_validate(f.world) != STRATA_E_CORRUPT) FAIL_TEST("one more of %s", #number);                                \
+        if (strata_sim_validate(f->world) != STRATA_E_CORRUPT) FAIL_TEST("one more of %s", #number);                               \
         (number) -= 2;                                                                                                             \
-        if (strata_sim_validate(f.world) != STRATA_E_CORRUPT) FAIL_TEST("one less of %s", #number);                                \
+        if (strata_sim_validate(f->world) != STRATA_E_CORRUPT) FAIL_TEST("one less of %s", #number);                               \
         (number)++;                                                                                                                \
-        EXPECT_OK(strata_sim_validate(f.world));                                                                                   \
+        EXPECT_OK(strata_sim_validate(f->world));                                                                                  \
     } while (0)
 
-TEST(sim_worlds, the_check_finds_each_count_that_is_off_by_one) {
-    fixture_t f CLOSED_BY(fixture_close) = fixture_open((strata_sim_options_t){0});
-    sim_device_t *device = (sim_device_t *)f.device;
-    strata_handle_t stream = stream_new(f.device, STRATA_STREAM_NON_BLOCKING);
+TEST_WORLD(sim_worlds, the_check_finds_each_count_that_is_off_by_one, 0) {
+    sim_device_t *device = (sim_device_t *)f->device;
+    strata_handle_t stream = stream_new(f->device, STRATA_STREAM_NON_BLOCKING);
     strata_address_t managed, pooled[3];
-    get(f.device, 4 * MIB);
-    get(f.device, 100);
-    ASSERT_OK(strata_device_malloc(f.device, STRATA_MEMORY_MANAGED, 4 * MIB, &managed));
-    for (int i = 0; i < 3; i++) ASSERT_OK(strata_device_malloc_async(f.device, NULL, MIB, stream, &pooled[i]));
-    ASSERT_OK(strata_device_free_async(f.device, pooled[1], stream));
-    mapped_t m = map_new(f.device, 2 * MIB);
-    sim_region_t *range = sim_region_at(f.world, m.address);
+    get(f->device, 4 * MIB);
+    get(f->device, 100);
+    ASSERT_OK(strata_device_malloc(f->device, STRATA_MEMORY_MANAGED, 4 * MIB, &managed));
+    for (int i = 0; i < 3; i++) ASSERT_OK(strata_device_malloc_async(f->device, NULL, MIB, stream, &pooled[i]));
+    ASSERT_OK(strata_device_free_async(f->device, pooled[1], stream));
+    mapped_t m = map_new(f->device, 2 * MIB);
+    sim_region_t *range = sim_region_at(f->world, m.address);
     sim_mapping_t *mapping = (sim_mapping_t *)range->mappings.root;
     sim_pool_t *pool = device->default_pool;
-    EXPECT_OK(strata_sim_validate(f.world));
+    EXPECT_OK(strata_sim_validate(f->world));
     BREAKS(device->managed);
     BREAKS(device->mappings);
     BREAKS(device->reserved_addresses);
@@ -280,7 +273,7 @@ TEST(sim_worlds, the_check_finds_each_count_that_is_off_by_one) {
     BREAKS(pool->chunks->first->size);
     BREAKS(mapping->size);
     BREAKS(range->mappings.count);
-    BREAKS(f.world->regions.count);
+    BREAKS(f->world->regions.count);
     BREAKS(device->slots[SIM_STREAM].free_count);
 }
 
