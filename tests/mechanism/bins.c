@@ -101,6 +101,10 @@ static void world_begin(world_t *world) {
     world->bytes = 0;
 }
 
+static void world_end(world_t *world) { strata_slab_destroy(&world->slab); }
+
+#define TEST_BINS(name) TEST_WITH(bins, name, world_t, world, world_end, world_begin(world))
+
 static uint32_t world_add(world_t *world, uint64_t size) {
     uint32_t slot = make_free(&world->slab, (uint64_t)world->slab.used << 40, size);
     strata_bins_insert(&world->bins, &world->slab, slot);
@@ -108,83 +112,68 @@ static uint32_t world_add(world_t *world, uint64_t size) {
     return slot;
 }
 
-TEST(bins, empty) {
-    static world_t world;
-    world_begin(&world);
-    EXPECT_EQ(strata_bins_find(&world.bins, &world.slab, UNIT), 0);
-    EXPECT_EQ(strata_bins_find(&world.bins, &world.slab, 1ull << 50), 0);
-    EXPECT_EQ(strata_bins_find_any(&world.bins, &world.slab, UNIT), 0);
-    EXPECT_EQ(strata_bins_largest(&world.bins, &world.slab), 0);
-    EXPECT_OK(strata_bins_validate(&world.bins, &world.slab, 0, 0));
-    strata_slab_destroy(&world.slab);
+TEST_BINS(empty) {
+    EXPECT_EQ(strata_bins_find(&world->bins, &world->slab, UNIT), 0);
+    EXPECT_EQ(strata_bins_find(&world->bins, &world->slab, 1ull << 50), 0);
+    EXPECT_EQ(strata_bins_find_any(&world->bins, &world->slab, UNIT), 0);
+    EXPECT_EQ(strata_bins_largest(&world->bins, &world->slab), 0);
+    EXPECT_OK(strata_bins_validate(&world->bins, &world->slab, 0, 0));
 }
 
-TEST(bins, last_in_first_out_among_equals) {
-    static world_t world;
-    world_begin(&world);
-    uint32_t a = world_add(&world, 65536), b = world_add(&world, 65536), c = world_add(&world, 65536);
-    EXPECT_EQ(strata_bins_find(&world.bins, &world.slab, 65536), c);
-    strata_bins_remove(&world.bins, &world.slab, b);
-    strata_bins_remove(&world.bins, &world.slab, c);
-    EXPECT_EQ(strata_bins_find(&world.bins, &world.slab, 65536), a);
-    EXPECT_EQ(strata_bins_find(&world.bins, &world.slab, 256), a);
-    EXPECT_EQ(strata_bins_find(&world.bins, &world.slab, 65536 + UNIT), 0);
-    strata_slab_destroy(&world.slab);
+TEST_BINS(last_in_first_out_among_equals) {
+    uint32_t a = world_add(world, 65536), b = world_add(world, 65536), c = world_add(world, 65536);
+    EXPECT_EQ(strata_bins_find(&world->bins, &world->slab, 65536), c);
+    strata_bins_remove(&world->bins, &world->slab, b);
+    strata_bins_remove(&world->bins, &world->slab, c);
+    EXPECT_EQ(strata_bins_find(&world->bins, &world->slab, 65536), a);
+    EXPECT_EQ(strata_bins_find(&world->bins, &world->slab, 256), a);
+    EXPECT_EQ(strata_bins_find(&world->bins, &world->slab, 65536 + UNIT), 0);
 }
 
 /* The last block in is not linked; no question is answered otherwise for that. */
-TEST(bins, the_loose_block_is_found_as_if_it_were_linked) {
-    static world_t world;
-    world_begin(&world);
-    uint32_t a = world_add(&world, 1024 * UNIT), b = world_add(&world, 1027 * UNIT);
-    EXPECT_EQ(world.bins.loose, b);
-    EXPECT_EQ(world.bins.heads[model_bin(1024 * UNIT)], a);
-    EXPECT_EQ(strata_bins_find(&world.bins, &world.slab, 1027 * UNIT), b); /* its size */
-    EXPECT_EQ(strata_bins_find(&world.bins, &world.slab, 100 * UNIT), a); /* smaller, of the same later bin */
-    EXPECT_EQ(strata_bins_find(&world.bins, &world.slab, 1026 * UNIT), b);
-    uint32_t c = world_add(&world, 512 * UNIT);
-    EXPECT_EQ(strata_bins_find(&world.bins, &world.slab, 100 * UNIT), c); /* of a bin before all that are linked */
-    uint32_t d = world_add(&world, 4096 * UNIT);
-    EXPECT_EQ(strata_bins_find(&world.bins, &world.slab, 100 * UNIT), c); /* of a bin after one that is linked */
-    EXPECT_EQ(strata_bins_find(&world.bins, &world.slab, 4000 * UNIT), d); /* of a bin after all */
-    EXPECT_EQ(strata_bins_largest(&world.bins, &world.slab), 4096 * UNIT);
-    strata_bins_resize(&world.bins, &world.slab, d, 3 * UNIT);
-    EXPECT_EQ(strata_bins_find(&world.bins, &world.slab, 2 * UNIT), d); /* of an exact bin */
-    EXPECT_OK(strata_bins_validate(&world.bins, &world.slab, 4, (1024 + 1027 + 512 + 3) * UNIT));
-    EXPECT_EQ(world.bins.loose, d);
-    strata_bins_remove(&world.bins, &world.slab, d);
-    EXPECT_EQ(world.bins.loose, 0);
-    EXPECT_EQ(strata_bins_find(&world.bins, &world.slab, 2 * UNIT), c);
-    strata_slab_destroy(&world.slab);
+TEST_BINS(the_loose_block_is_found_as_if_it_were_linked) {
+    uint32_t a = world_add(world, 1024 * UNIT), b = world_add(world, 1027 * UNIT);
+    EXPECT_EQ(world->bins.loose, b);
+    EXPECT_EQ(world->bins.heads[model_bin(1024 * UNIT)], a);
+    EXPECT_EQ(strata_bins_find(&world->bins, &world->slab, 1027 * UNIT), b); /* its size */
+    EXPECT_EQ(strata_bins_find(&world->bins, &world->slab, 100 * UNIT), a); /* smaller, of the same later bin */
+    EXPECT_EQ(strata_bins_find(&world->bins, &world->slab, 1026 * UNIT), b);
+    uint32_t c = world_add(world, 512 * UNIT);
+    EXPECT_EQ(strata_bins_find(&world->bins, &world->slab, 100 * UNIT), c); /* of a bin before all that are linked */
+    uint32_t d = world_add(world, 4096 * UNIT);
+    EXPECT_EQ(strata_bins_find(&world->bins, &world->slab, 100 * UNIT), c); /* of a bin after one that is linked */
+    EXPECT_EQ(strata_bins_find(&world->bins, &world->slab, 4000 * UNIT), d); /* of a bin after all */
+    EXPECT_EQ(strata_bins_largest(&world->bins, &world->slab), 4096 * UNIT);
+    strata_bins_resize(&world->bins, &world->slab, d, 3 * UNIT);
+    EXPECT_EQ(strata_bins_find(&world->bins, &world->slab, 2 * UNIT), d); /* of an exact bin */
+    EXPECT_OK(strata_bins_validate(&world->bins, &world->slab, 4, (1024 + 1027 + 512 + 3) * UNIT));
+    EXPECT_EQ(world->bins.loose, d);
+    strata_bins_remove(&world->bins, &world->slab, d);
+    EXPECT_EQ(world->bins.loose, 0);
+    EXPECT_EQ(strata_bins_find(&world->bins, &world->slab, 2 * UNIT), c);
 }
 
 /* One bin holds 1024 to 1031 units; blocks too small for the request fill it. */
-TEST(bins, a_search_reads_no_more_than_its_bound) {
-    static world_t world;
+TEST_BINS(a_search_reads_no_more_than_its_bound) {
     uint64_t small = 1024 * UNIT, wanted = 1026 * UNIT;
-    world_begin(&world);
-    uint32_t hidden = world_add(&world, wanted);
-    for (int i = 0; i < STRATA_BINS_SCAN - 1; i++) world_add(&world, small);
-    EXPECT_EQ(strata_bins_find(&world.bins, &world.slab, wanted), hidden);
-    world_add(&world, small);
-    EXPECT_EQ(strata_bins_find(&world.bins, &world.slab, wanted), 0);
-    EXPECT_EQ(strata_bins_find_any(&world.bins, &world.slab, wanted), hidden);
-    uint32_t next = world_add(&world, 2048 * UNIT);
-    EXPECT_EQ(strata_bins_find(&world.bins, &world.slab, wanted), next);
-    EXPECT_EQ(strata_bins_find_any(&world.bins, &world.slab, wanted), hidden);
-    strata_slab_destroy(&world.slab);
+    uint32_t hidden = world_add(world, wanted);
+    for (int i = 0; i < STRATA_BINS_SCAN - 1; i++) world_add(world, small);
+    EXPECT_EQ(strata_bins_find(&world->bins, &world->slab, wanted), hidden);
+    world_add(world, small);
+    EXPECT_EQ(strata_bins_find(&world->bins, &world->slab, wanted), 0);
+    EXPECT_EQ(strata_bins_find_any(&world->bins, &world->slab, wanted), hidden);
+    uint32_t next = world_add(world, 2048 * UNIT);
+    EXPECT_EQ(strata_bins_find(&world->bins, &world->slab, wanted), next);
+    EXPECT_EQ(strata_bins_find_any(&world->bins, &world->slab, wanted), hidden);
 }
 
-TEST(bins, the_last_bin_holds_all_that_is_larger) {
-    static world_t world;
-    world_begin(&world);
-    uint32_t huge = world_add(&world, 1ull << 50), large = world_add(&world, 1ull << 45);
-    EXPECT_EQ(strata_bins_find(&world.bins, &world.slab, (1ull << 45) + UNIT), huge);
-    EXPECT_EQ(strata_bins_find(&world.bins, &world.slab, 1ull << 30), large);
-    EXPECT_EQ(strata_bins_find(&world.bins, &world.slab, 1ull << 51), 0);
-    EXPECT_EQ(strata_bins_largest(&world.bins, &world.slab), 1ull << 50);
-    EXPECT_OK(strata_bins_validate(&world.bins, &world.slab, 2, (1ull << 50) + (1ull << 45)));
-    strata_slab_destroy(&world.slab);
+TEST_BINS(the_last_bin_holds_all_that_is_larger) {
+    uint32_t huge = world_add(world, 1ull << 50), large = world_add(world, 1ull << 45);
+    EXPECT_EQ(strata_bins_find(&world->bins, &world->slab, (1ull << 45) + UNIT), huge);
+    EXPECT_EQ(strata_bins_find(&world->bins, &world->slab, 1ull << 30), large);
+    EXPECT_EQ(strata_bins_find(&world->bins, &world->slab, 1ull << 51), 0);
+    EXPECT_EQ(strata_bins_largest(&world->bins, &world->slab), 1ull << 50);
+    EXPECT_OK(strata_bins_validate(&world->bins, &world->slab, 2, (1ull << 50) + (1ull << 45)));
 }
 
 /* Small, middling and huge, so that exact bins, wide bins and the last one are used. */

@@ -45,38 +45,36 @@ static void give(fixture_t *f, uint32_t slot) { give_of(f, slot, 0, 0); }
 
 static uint64_t offset_of(const fixture_t *f, uint32_t slot) { return strata_slab_record(&f->slab, slot)->ptr - BASE; }
 
-TEST(buddy, a_request_and_its_header_are_rounded_together) {
-    fixture_t f;
+static void end(fixture_t *f) { strata_slab_destroy(&f->slab); }
+
+#define TEST_BUDDY(name, size, slots) TEST_WITH(buddy, name, fixture_t, f, end, begin(f, HEADER, size, slots))
+
+TEST_BUDDY(a_request_and_its_header_are_rounded_together, SIZE, 10) {
     uint64_t rounded;
-    begin(&f, HEADER, SIZE, 10);
     static const uint64_t rows[][2] = {{1, 256}, {192, 256}, {193, 512}, {256, 512}, {10240, 10496}};
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
-        EXPECT_TRUE(strata_buddy_round(&f.buddy, rows[i][0], &rounded));
+        EXPECT_TRUE(strata_buddy_round(&f->buddy, rows[i][0], &rounded));
         EXPECT_EQ(rounded, rows[i][1]);
     }
-    EXPECT_FALSE(strata_buddy_round(&f.buddy, UINT64_MAX - 10, &rounded));
-    EXPECT_FALSE(strata_buddy_round(&f.buddy, UINT64_MAX - HEADER - 10, &rounded));
-    strata_slab_destroy(&f.slab);
+    EXPECT_FALSE(strata_buddy_round(&f->buddy, UINT64_MAX - 10, &rounded));
+    EXPECT_FALSE(strata_buddy_round(&f->buddy, UINT64_MAX - HEADER - 10, &rounded));
 }
 
-TEST(buddy, a_request_takes_the_low_end_of_the_smallest) {
-    fixture_t f;
-    begin(&f, HEADER, SIZE, 20);
-    uint32_t a = serve(&f, 192), b = serve(&f, 1000), c = serve(&f, 192), d = serve(&f, 3000), e = serve(&f, 192);
-    EXPECT_EQ(offset_of(&f, a), 0);
-    EXPECT_EQ(offset_of(&f, b), 256);
-    EXPECT_EQ(offset_of(&f, c), 256 + 1280);
-    EXPECT_EQ(offset_of(&f, d), 512 + 1280);
-    EXPECT_EQ(offset_of(&f, e), 512 + 1280 + 3072);
-    give(&f, b);
-    give(&f, d);
-    EXPECT_OK(validate(&f, SIZE));
-    uint32_t low = serve(&f, 700), rest = serve(&f, 2000);
-    EXPECT_EQ(offset_of(&f, low), 256);
-    EXPECT_EQ(offset_of(&f, rest), 512 + 1280);
-    EXPECT_EQ(strata_buddy_find(&f.buddy, &f.slab, SIZE), 0);
-    EXPECT_OK(validate(&f, SIZE));
-    strata_slab_destroy(&f.slab);
+TEST_BUDDY(a_request_takes_the_low_end_of_the_smallest, SIZE, 20) {
+    uint32_t a = serve(f, 192), b = serve(f, 1000), c = serve(f, 192), d = serve(f, 3000), e = serve(f, 192);
+    EXPECT_EQ(offset_of(f, a), 0);
+    EXPECT_EQ(offset_of(f, b), 256);
+    EXPECT_EQ(offset_of(f, c), 256 + 1280);
+    EXPECT_EQ(offset_of(f, d), 512 + 1280);
+    EXPECT_EQ(offset_of(f, e), 512 + 1280 + 3072);
+    give(f, b);
+    give(f, d);
+    EXPECT_OK(validate(f, SIZE));
+    uint32_t low = serve(f, 700), rest = serve(f, 2000);
+    EXPECT_EQ(offset_of(f, low), 256);
+    EXPECT_EQ(offset_of(f, rest), 512 + 1280);
+    EXPECT_EQ(strata_buddy_find(&f->buddy, &f->slab, SIZE), 0);
+    EXPECT_OK(validate(f, SIZE));
 }
 
 TEST(buddy, what_is_no_larger_than_a_header_is_not_cut_off) {
@@ -96,25 +94,22 @@ TEST(buddy, what_is_no_larger_than_a_header_is_not_cut_off) {
     strata_slab_destroy(&f.slab);
 }
 
-TEST(buddy, blocks_merge_with_both_neighbours) {
-    fixture_t f;
-    begin(&f, HEADER, SIZE, 20);
-    uint32_t a = serve(&f, 192), b = serve(&f, 192), c = serve(&f, 192), d = serve(&f, 192);
-    give(&f, a);
-    give(&f, c);
-    EXPECT_EQ(f.buddy.idle.count, 3);
-    give(&f, b);
-    EXPECT_EQ(f.buddy.idle.count, 2);
-    EXPECT_EQ(strata_slab_record(&f.slab, a)->size, 768);
-    give(&f, d);
-    EXPECT_EQ(f.buddy.idle.count, 1);
-    EXPECT_EQ(strata_slab_record(&f.slab, f.first)->size, SIZE);
-    EXPECT_OK(validate(&f, SIZE));
-    strata_buddy_remove(&f.buddy, &f.slab, f.first);
-    strata_slab_release(&f.slab, f.first);
-    EXPECT_EQ(f.buddy.idle.bytes, 0);
-    EXPECT_EQ(f.slab.unused + 1, f.slab.used);
-    strata_slab_destroy(&f.slab);
+TEST_BUDDY(blocks_merge_with_both_neighbours, SIZE, 20) {
+    uint32_t a = serve(f, 192), b = serve(f, 192), c = serve(f, 192), d = serve(f, 192);
+    give(f, a);
+    give(f, c);
+    EXPECT_EQ(f->buddy.idle.count, 3);
+    give(f, b);
+    EXPECT_EQ(f->buddy.idle.count, 2);
+    EXPECT_EQ(strata_slab_record(&f->slab, a)->size, 768);
+    give(f, d);
+    EXPECT_EQ(f->buddy.idle.count, 1);
+    EXPECT_EQ(strata_slab_record(&f->slab, f->first)->size, SIZE);
+    EXPECT_OK(validate(f, SIZE));
+    strata_buddy_remove(&f->buddy, &f->slab, f->first);
+    strata_slab_release(&f->slab, f->first);
+    EXPECT_EQ(f->buddy.idle.bytes, 0);
+    EXPECT_EQ(f->slab.unused + 1, f->slab.used);
 }
 
 static void expect_mark(const fixture_t *f, uint32_t slot, uint64_t count, uint32_t stream) {
@@ -123,76 +118,64 @@ static void expect_mark(const fixture_t *f, uint32_t slot, uint64_t count, uint3
     EXPECT_EQ(strata_mark_stream(block), stream);
 }
 
-TEST(buddy, free_blocks_tell_who_used_them_last) {
-    fixture_t f;
-    begin(&f, HEADER, SIZE, 20);
-    uint32_t a = serve(&f, 192), b = serve(&f, 192), c = serve(&f, 192), d = serve(&f, 192);
-    give_of(&f, a, 1, 7);
-    expect_mark(&f, a, 1, 7);
-    give_of(&f, b, 2, 7);
-    expect_mark(&f, a, 2, 7);
-    give_of(&f, c, 3, 8);
-    expect_mark(&f, a, 3, 0);
+TEST_BUDDY(free_blocks_tell_who_used_them_last, SIZE, 20) {
+    uint32_t a = serve(f, 192), b = serve(f, 192), c = serve(f, 192), d = serve(f, 192);
+    give_of(f, a, 1, 7);
+    expect_mark(f, a, 1, 7);
+    give_of(f, b, 2, 7);
+    expect_mark(f, a, 2, 7);
+    give_of(f, c, 3, 8);
+    expect_mark(f, a, 3, 0);
     /* With what nobody used: the mark of the other. What is cut off keeps it. */
-    give(&f, d);
-    expect_mark(&f, f.first, 3, 0);
-    uint32_t cut = serve(&f, 192);
-    expect_mark(&f, strata_slab_record(&f.slab, cut)->next, 3, 0);
+    give(f, d);
+    expect_mark(f, f->first, 3, 0);
+    uint32_t cut = serve(f, 192);
+    expect_mark(f, strata_slab_record(&f->slab, cut)->next, 3, 0);
     /* All are waited for; what came back meanwhile is not. */
-    f.waited = 3;
-    give_of(&f, cut, 4, 8);
-    expect_mark(&f, f.first, 4, 8);
+    f->waited = 3;
+    give_of(f, cut, 4, 8);
+    expect_mark(f, f->first, 4, 8);
     /* The neighbour behind merges its own. */
-    uint32_t low = serve(&f, 192), high = serve(&f, 192);
-    EXPECT_NE(serve(&f, 192), 0);
-    give_of(&f, high, 5, 7);
-    give_of(&f, low, 6, 8);
-    expect_mark(&f, low, 6, 0);
-    EXPECT_OK(validate(&f, SIZE));
-    strata_slab_destroy(&f.slab);
+    uint32_t low = serve(f, 192), high = serve(f, 192);
+    EXPECT_NE(serve(f, 192), 0);
+    give_of(f, high, 5, 7);
+    give_of(f, low, 6, 8);
+    expect_mark(f, low, 6, 0);
+    EXPECT_OK(validate(f, SIZE));
 }
 
-TEST(buddy, a_full_slab_changes_nothing) {
-    fixture_t f;
-    begin(&f, HEADER, SIZE, 3);
-    uint32_t a = serve(&f, 192);
+TEST_BUDDY(a_full_slab_changes_nothing, SIZE, 3) {
+    uint32_t a = serve(f, 192);
     EXPECT_NE(a, 0);
-    EXPECT_EQ(serve(&f, 192), 0);
-    EXPECT_OK(validate(&f, SIZE));
+    EXPECT_EQ(serve(f, 192), 0);
+    EXPECT_OK(validate(f, SIZE));
     /* A used-up slot, and no other: the block stays out of use. */
-    EXPECT_NE(serve(&f, SIZE - UNIT - HEADER), 0);
-    f.slab.records[a].generation = STRATA_GENERATION_LAST;
-    EXPECT_EQ(strata_buddy_free(&f.buddy, &f.slab, a, 0), 0);
-    EXPECT_EQ(f.slab.records[a].state, STRATA_RECORD_DEFERRED);
-    EXPECT_EQ(f.slab.records[a].size, UNIT);
-    EXPECT_EQ(f.buddy.idle.count, 0);
-    EXPECT_OK(validate(&f, SIZE));
-    strata_slab_destroy(&f.slab);
+    EXPECT_NE(serve(f, SIZE - UNIT - HEADER), 0);
+    f->slab.records[a].generation = STRATA_GENERATION_LAST;
+    EXPECT_EQ(strata_buddy_free(&f->buddy, &f->slab, a, 0), 0);
+    EXPECT_EQ(f->slab.records[a].state, STRATA_RECORD_DEFERRED);
+    EXPECT_EQ(f->slab.records[a].size, UNIT);
+    EXPECT_EQ(f->buddy.idle.count, 0);
+    EXPECT_OK(validate(f, SIZE));
 }
 
-TEST(buddy, a_used_up_slot_is_left) {
-    fixture_t f;
-    begin(&f, HEADER, SIZE, 20);
-    uint32_t a = serve(&f, 192);
-    f.slab.records[a].generation = STRATA_GENERATION_LAST;
-    give(&f, a);
-    EXPECT_NE(f.first, a);
-    EXPECT_EQ(f.slab.retired, 1);
-    EXPECT_EQ(f.slab.records[f.first].size, SIZE);
-    EXPECT_OK(validate(&f, SIZE));
-    strata_slab_destroy(&f.slab);
+TEST_BUDDY(a_used_up_slot_is_left, SIZE, 20) {
+    uint32_t a = serve(f, 192);
+    f->slab.records[a].generation = STRATA_GENERATION_LAST;
+    give(f, a);
+    EXPECT_NE(f->first, a);
+    EXPECT_EQ(f->slab.retired, 1);
+    EXPECT_EQ(f->slab.records[f->first].size, SIZE);
+    EXPECT_OK(validate(f, SIZE));
 }
 
-TEST(buddy, validate_finds_planted_faults) {
-    fixture_t f;
-    begin(&f, HEADER, SIZE, 20);
-    uint32_t a = serve(&f, 192);
-    (void)serve(&f, 192);
-    give(&f, a);
-    EXPECT_CAUGHT(validate(&f, SIZE), f.buddy.idle.bytes, f.buddy.idle.bytes + 1);
-    EXPECT_CAUGHT(validate(&f, SIZE), f.buddy.idle.count, f.buddy.idle.count + 1);
-    EXPECT_CAUGHT(validate(&f, SIZE), f.slab.records[a].state, STRATA_RECORD_LIVE);
-    strata_slab_destroy(&f.slab);
+TEST_BUDDY(validate_finds_planted_faults, SIZE, 20) {
+    uint32_t a = serve(f, 192);
+    (void)serve(f, 192);
+    give(f, a);
+    EXPECT_CAUGHT(validate(f, SIZE), f->buddy.idle.bytes, f->buddy.idle.bytes + 1);
+    EXPECT_CAUGHT(validate(f, SIZE), f->buddy.idle.count, f->buddy.idle.count + 1);
+    EXPECT_CAUGHT(validate(f, SIZE), f->slab.records[a].state, STRATA_RECORD_LIVE);
 }
 
 /* ---- against a model: a list of blocks in address order ---- */
@@ -250,27 +233,24 @@ static void model_give(model_t *m, uint32_t slot) {
     }
 }
 
-TEST(buddy, serves_as_the_model_does) {
-    fixture_t f;
+TEST_BUDDY(serves_as_the_model_does, MODEL_SIZE, 1000) {
     model_t model = {.count = 1, .blocks = {{.size = MODEL_SIZE}}};
     uint32_t live[100], count = 0;
     uint64_t random = 77;
-    begin(&f, HEADER, MODEL_SIZE, 1000);
     for (int i = 0; i < 20000; i++) {
         if (count < 100 && random_below(&random, 100) < 53) {
             uint64_t size = 1 + random_below(&random, random_below(&random, 10) ? 4000 : 100000), rounded;
-            EXPECT_TRUE(strata_buddy_round(&f.buddy, size, &rounded));
-            uint32_t slot = serve(&f, size);
+            EXPECT_TRUE(strata_buddy_round(&f->buddy, size, &rounded));
+            uint32_t slot = serve(f, size);
             uint64_t at = model_serve(&model, rounded, slot ? slot : UINT32_MAX);
-            ASSERT_EQ(slot ? offset_of(&f, slot) : UINT64_MAX, at);
+            ASSERT_EQ(slot ? offset_of(f, slot) : UINT64_MAX, at);
             if (slot) live[count++] = slot;
         } else if (count > 0) {
             uint32_t which = (uint32_t)random_below(&random, count);
-            give(&f, live[which]);
+            give(f, live[which]);
             model_give(&model, live[which]);
             live[which] = live[--count];
         }
-        if (i % 97 == 0) ASSERT_OK(validate(&f, MODEL_SIZE));
+        if (i % 97 == 0) ASSERT_OK(validate(f, MODEL_SIZE));
     }
-    strata_slab_destroy(&f.slab);
 }

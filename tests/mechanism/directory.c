@@ -22,6 +22,18 @@ static bool reads_nothing(const strata_directory_t *directory, uint64_t address)
     return !strata_directory_read(directory, address, &home, &slot);
 }
 
+/* A test of a directory that has begun, in units of 256 bytes. */
+#define TEST_DIRECTORY(name)                                                                                                       \
+    static void name##_in(strata_directory_t *directory);                                                                          \
+    TEST(directory, name) {                                                                                                        \
+        strata_directory_t *directory;                                                                                             \
+        ASSERT_OK(strata_directory_new(8, &directory));                                                                            \
+        ASSERT_OK(strata_directory_begin(directory));                                                                              \
+        name##_in(directory);                                                                                                      \
+        strata_directory_delete(directory);                                                                                        \
+    }                                                                                                                              \
+    static void name##_in(strata_directory_t *directory)
+
 TEST(directory, finds_what_was_written) {
     for (uint32_t shift = 6; shift <= 9; shift++) {
         strata_directory_t *directory;
@@ -49,10 +61,7 @@ TEST(directory, finds_what_was_written) {
     }
 }
 
-TEST(directory, any_address_is_safe_to_ask_for) {
-    strata_directory_t *directory;
-    ASSERT_OK(strata_directory_new(8, &directory));
-    ASSERT_OK(strata_directory_begin(directory));
+TEST_DIRECTORY(any_address_is_safe_to_ask_for) {
     ASSERT_OK(strata_directory_cover(directory, TOP - 2 * MIB, 2 * MIB));
     ASSERT_OK(strata_directory_cover(directory, 0, 1));
     strata_directory_write(directory, 0, 1, 1);
@@ -70,7 +79,6 @@ TEST(directory, any_address_is_safe_to_ask_for) {
         uint64_t address = random_next(&seed);
         EXPECT_TRUE(reads_nothing(directory, address));
     }
-    strata_directory_delete(directory);
 }
 
 TEST(directory, refuses_what_is_out_of_range) {
@@ -101,10 +109,7 @@ TEST(directory, refuses_what_is_out_of_range) {
 }
 
 /* The arena is made small here: its true limit is 2 TiB. */
-TEST(directory, a_range_beyond_the_limit_changes_nothing) {
-    strata_directory_t *directory;
-    ASSERT_OK(strata_directory_new(8, &directory));
-    ASSERT_OK(strata_directory_begin(directory));
+TEST_DIRECTORY(a_range_beyond_the_limit_changes_nothing) {
     directory->capacity = 6;
     ASSERT_OK(strata_directory_cover(directory, 100 * MIB, 6 * MIB));
     strata_directory_write(directory, 100 * MIB, 1, 1);
@@ -117,13 +122,9 @@ TEST(directory, a_range_beyond_the_limit_changes_nothing) {
     directory->leaves[1].covers = UINT32_MAX;
     EXPECT_STATUS(STRATA_E_LIMIT, strata_directory_cover(directory, 100 * MIB, 1));
     EXPECT_OK(strata_directory_validate(directory));
-    strata_directory_delete(directory);
 }
 
-TEST(directory, chunks_may_share_a_granule) {
-    strata_directory_t *directory;
-    ASSERT_OK(strata_directory_new(8, &directory));
-    ASSERT_OK(strata_directory_begin(directory));
+TEST_DIRECTORY(chunks_may_share_a_granule) {
     ASSERT_OK(strata_directory_cover(directory, 64 * MIB, MIB));
     ASSERT_OK(strata_directory_cover(directory, 65 * MIB, 2 * MIB));
     EXPECT_EQ(directory->used, 3);
@@ -134,13 +135,9 @@ TEST(directory, chunks_may_share_a_granule) {
     EXPECT_TRUE(reads_nothing(directory, 65 * MIB));
     EXPECT_EQ(directory->free_count, 2);
     EXPECT_OK(strata_directory_validate(directory));
-    strata_directory_delete(directory);
 }
 
-TEST(directory, a_reused_leaf_is_empty) {
-    strata_directory_t *directory;
-    ASSERT_OK(strata_directory_new(8, &directory));
-    ASSERT_OK(strata_directory_begin(directory));
+TEST_DIRECTORY(a_reused_leaf_is_empty) {
     for (uint64_t round = 0; round < 10; round++) {
         uint64_t base = (round + 1) << 39;
         ASSERT_OK(strata_directory_cover(directory, base, 20 * MIB));
@@ -154,7 +151,6 @@ TEST(directory, a_reused_leaf_is_empty) {
         EXPECT_OK(strata_directory_validate(directory));
     }
     EXPECT_EQ(directory->used, 11);
-    strata_directory_delete(directory);
 }
 
 /* Entries are 1/32 of what is covered: a program that never asks for an address does without. */
@@ -198,10 +194,7 @@ TEST(directory, every_host_allocation_may_fail) {
     strata_directory_delete(directory);
 }
 
-TEST(directory, every_host_allocation_of_a_range_may_fail) {
-    strata_directory_t *directory = NULL;
-    ASSERT_OK(strata_directory_new(8, &directory));
-    ASSERT_OK(strata_directory_begin(directory));
+TEST_DIRECTORY(every_host_allocation_of_a_range_may_fail) {
     /* The range lies in two inner nodes; the second one fails. */
     uint64_t edge = (1ull << 39) - 4 * MIB;
     strata_host_fail_at(2, 0);
@@ -227,7 +220,6 @@ TEST(directory, every_host_allocation_of_a_range_may_fail) {
         EXPECT_OK(strata_directory_validate(directory));
     }
     ASSERT_OK(strata_directory_cover(directory, edge - 1024 * MIB, 1024 * MIB));
-    strata_directory_delete(directory);
 }
 
 /* Counts the resident pages of an inner node. */
@@ -241,17 +233,11 @@ static size_t pages_in_memory(strata_directory_inner_t *inner) {
 }
 
 /* Covers ranges at ever new addresses, as a device returns them: earlier ranges cost no memory. */
-TEST(directory, past_addresses_cost_no_memory) {
-    strata_directory_t *directory;
+TEST_DIRECTORY(past_addresses_cost_no_memory) {
     const uint64_t page = 2 * MIB * STRATA_DIRECTORY_PAGE;
-    ASSERT_OK(strata_directory_new(8, &directory));
-    ASSERT_OK(strata_directory_begin(directory));
     ASSERT_OK(strata_directory_cover(directory, 0, MIB)); /* stays covered */
     strata_directory_inner_t *inner = atomic_load(&directory->inners[0]);
-    if (pages_in_memory(inner) != 1) {
-        strata_directory_delete(directory);
-        TEST_SKIP("the system's pages have another size, or it does not tell which are in memory");
-    }
+    if (pages_in_memory(inner) != 1) TEST_SKIP("the system's pages have another size, or it does not tell which are in memory");
     for (uint64_t at = page - 2 * MIB; at < 100 * page; at += page) {
         ASSERT_OK(strata_directory_cover(directory, at, 4 * MIB)); /* on two pages */
         EXPECT_EQ(pages_in_memory(inner), at < page ? 2 : 3);
@@ -265,14 +251,10 @@ TEST(directory, past_addresses_cost_no_memory) {
         strata_directory_uncover(directory, at, 4 * MIB);
     }
     EXPECT_OK(strata_directory_validate(directory));
-    strata_directory_delete(directory);
 }
 
 /* Ranges across the edges of inner nodes: the nodes needed at one time suffice for all addresses. */
-TEST(directory, idle_nodes_are_reused) {
-    strata_directory_t *directory;
-    ASSERT_OK(strata_directory_new(8, &directory));
-    ASSERT_OK(strata_directory_begin(directory));
+TEST_DIRECTORY(idle_nodes_are_reused) {
     uint64_t before = strata_host_allocations();
     for (uint64_t node = 1; node < 300; node++) {
         uint64_t edge = node << STRATA_DIRECTORY_INNER_SHIFT;
@@ -291,18 +273,14 @@ TEST(directory, idle_nodes_are_reused) {
     EXPECT_OK(strata_directory_validate(directory));
     EXPECT_CAUGHT(strata_directory_validate(directory), directory->first_inner->idle, false);
     EXPECT_CAUGHT(strata_directory_validate(directory), directory->first_inner->pages, 1);
-    strata_directory_delete(directory);
 }
 
 /* Against an array of counts and entries, over a few granules on both sides of an inner node's edge. */
-TEST(directory, random_program) {
+TEST_DIRECTORY(random_program) {
     enum { GRANULES = 24, STEPS = 6000, CHUNKS = 40, PLACES = GRANULES * 16 };
-    strata_directory_t *directory;
     const uint64_t base = (1ull << 39) - (GRANULES / 2) * 2 * MIB, step_bytes = 2 * MIB / 16;
     uint64_t seed = 21, at[CHUNKS], length[CHUNKS];
     uint32_t covers[GRANULES] = {0}, written[PLACES] = {0}, count = 0;
-    ASSERT_OK(strata_directory_new(8, &directory));
-    ASSERT_OK(strata_directory_begin(directory));
     for (uint32_t step = 1; step <= STEPS; step++) {
         uint64_t dice = random_below(&seed, 100);
         if (dice < 30 && count < CHUNKS) {
@@ -328,13 +306,9 @@ TEST(directory, random_program) {
         EXPECT_TRUE(written[place] ? reads(directory, address, 5, written[place]) : reads_nothing(directory, address));
         if (step % 300 == 0) ASSERT_OK(strata_directory_validate(directory));
     }
-    strata_directory_delete(directory);
 }
 
-TEST(directory, validate_finds_planted_faults) {
-    strata_directory_t *directory;
-    ASSERT_OK(strata_directory_new(8, &directory));
-    ASSERT_OK(strata_directory_begin(directory));
+TEST_DIRECTORY(validate_finds_planted_faults) {
     ASSERT_OK(strata_directory_cover(directory, 0, 20 * MIB));
     strata_directory_uncover(directory, 4 * MIB, 6 * MIB); /* leaves 3, 4, 5 */
     strata_directory_inner_t *inner = atomic_load(&directory->inners[0]);
@@ -367,7 +341,6 @@ TEST(directory, validate_finds_planted_faults) {
                   granule << STRATA_DIRECTORY_LEAF_BITS | 2); /* the short way leads elsewhere */
     _Atomic uint64_t *entries = &directory->entries[(uint64_t)middle << directory->entry_bits];
     EXPECT_CAUGHT(strata_directory_validate(directory), entries[17], 5); /* a free leaf is not empty */
-    strata_directory_delete(directory);
 }
 
 enum { THREADS = 4, ROUNDS = 300, BLOCKS = 64 };
@@ -403,11 +376,8 @@ static void *work(void *context) {
     return NULL;
 }
 
-TEST(directory, threads_cover_write_and_read) {
-    strata_directory_t *directory;
+TEST_DIRECTORY(threads_cover_write_and_read) {
     worker_t workers[THREADS];
-    ASSERT_OK(strata_directory_new(8, &directory));
-    ASSERT_OK(strata_directory_begin(directory));
     for (uint16_t i = 0; i < THREADS; i++) {
         workers[i] = (worker_t){.directory = directory, .base = 100 * MIB + i * 3 * MIB, .home = i, .seed = i + 1u};
         if (pthread_create(&workers[i].thread, NULL, work, &workers[i]) != 0) FAIL_TEST("thread %d did not start", i);
@@ -418,5 +388,4 @@ TEST(directory, threads_cover_write_and_read) {
     }
     EXPECT_OK(strata_directory_validate(directory));
     EXPECT_EQ(directory->free_count, directory->used - 1);
-    strata_directory_delete(directory);
 }

@@ -27,6 +27,10 @@ static inline uint32_t make_free(strata_slab_t *slab, uint64_t ptr, uint64_t siz
     return slot;
 }
 
+/* A test of a slab: TEST_SLAB(suite, name, home, generation, capacity) */
+#define TEST_SLAB(suite, name, ...)                                                                                                \
+    TEST_WITH(suite, name, strata_slab_t, slab, strata_slab_destroy, ASSERT_OK(strata_slab_init(slab, __VA_ARGS__)))
+
 /* `validate` is clean, finds `place` set to `value`, and is clean again with what was there before. */
 #define EXPECT_CAUGHT(validate, place, value)                                                                                      \
     do {                                                                                                                           \

@@ -18,73 +18,64 @@ static strata_status_t validate(const strata_slab_t *slab, uint32_t first) {
     return strata_block_list_validate("test", slab, first, CHUNK, BASE, SIZE, &tally);
 }
 
-TEST(pieces, are_cut_and_joined_again) {
-    strata_slab_t slab;
-    ASSERT_OK(strata_slab_init(&slab, 1, 0, 10));
-    uint32_t first = strata_block_list_begin(&slab, CHUNK, BASE, SIZE);
-    uint32_t last = strata_block_list_split(&slab, first, SIZE / 2), middle = strata_block_list_split(&slab, first, SIZE / 4);
-    slab.records[middle].state = STRATA_RECORD_LIVE;
-    EXPECT_EQ(slab.records[first].next, middle);
-    EXPECT_EQ(slab.records[middle].next, last);
-    EXPECT_EQ(slab.records[last].prev, middle);
-    EXPECT_EQ(slab.records[last].ptr, BASE + SIZE / 2);
-    EXPECT_EQ(slab.records[middle].size, SIZE / 4);
+TEST_SLAB(pieces, are_cut_and_joined_again, 1, 0, 10) {
+    uint32_t first = strata_block_list_begin(slab, CHUNK, BASE, SIZE);
+    uint32_t last = strata_block_list_split(slab, first, SIZE / 2), middle = strata_block_list_split(slab, first, SIZE / 4);
+    slab->records[middle].state = STRATA_RECORD_LIVE;
+    EXPECT_EQ(slab->records[first].next, middle);
+    EXPECT_EQ(slab->records[middle].next, last);
+    EXPECT_EQ(slab->records[last].prev, middle);
+    EXPECT_EQ(slab->records[last].ptr, BASE + SIZE / 2);
+    EXPECT_EQ(slab->records[middle].size, SIZE / 4);
     strata_block_list_tally_t tally = {0};
-    note_states(&slab);
-    EXPECT_OK(strata_block_list_validate("test", &slab, first, CHUNK, BASE, SIZE, &tally));
+    note_states(slab);
+    EXPECT_OK(strata_block_list_validate("test", slab, first, CHUNK, BASE, SIZE, &tally));
     EXPECT_EQ(tally.free_blocks, 2);
     EXPECT_EQ(tally.free_bytes, SIZE * 3 / 4);
-    strata_block_list_absorb(&slab, middle);
-    strata_block_list_absorb(&slab, first);
-    EXPECT_EQ(slab.records[first].size, SIZE);
-    EXPECT_EQ(slab.records[first].next, 0);
-    EXPECT_EQ(slab.unused, 2);
-    note_states(&slab);
-    EXPECT_OK(validate(&slab, first));
-    strata_slab_destroy(&slab);
+    strata_block_list_absorb(slab, middle);
+    strata_block_list_absorb(slab, first);
+    EXPECT_EQ(slab->records[first].size, SIZE);
+    EXPECT_EQ(slab->records[first].next, 0);
+    EXPECT_EQ(slab->unused, 2);
+    note_states(slab);
+    EXPECT_OK(validate(slab, first));
 }
 
-TEST(pieces, move_from_a_used_up_slot) {
-    strata_slab_t slab;
-    ASSERT_OK(strata_slab_init(&slab, 1, 0, 5));
-    uint32_t first = strata_block_list_begin(&slab, CHUNK, BASE, SIZE);
-    uint32_t last = strata_block_list_split(&slab, first, SIZE / 2), middle = strata_block_list_split(&slab, first, SIZE / 4);
-    slab.records[middle].state = STRATA_RECORD_LIVE;
-    slab.records[middle].generation = STRATA_GENERATION_LAST;
-    uint32_t fresh = strata_block_list_move(&slab, middle);
+TEST_SLAB(pieces, move_from_a_used_up_slot, 1, 0, 5) {
+    uint32_t first = strata_block_list_begin(slab, CHUNK, BASE, SIZE);
+    uint32_t last = strata_block_list_split(slab, first, SIZE / 2), middle = strata_block_list_split(slab, first, SIZE / 4);
+    slab->records[middle].state = STRATA_RECORD_LIVE;
+    slab->records[middle].generation = STRATA_GENERATION_LAST;
+    uint32_t fresh = strata_block_list_move(slab, middle);
     EXPECT_TRUE(fresh != 0 && fresh != middle);
-    EXPECT_EQ(slab.records[fresh].generation, 0);
-    EXPECT_EQ(slab.records[first].next, fresh);
-    EXPECT_EQ(slab.records[last].prev, fresh);
-    EXPECT_EQ(slab.retired, 1);
-    note_states(&slab);
-    EXPECT_OK(validate(&slab, first));
+    EXPECT_EQ(slab->records[fresh].generation, 0);
+    EXPECT_EQ(slab->records[first].next, fresh);
+    EXPECT_EQ(slab->records[last].prev, fresh);
+    EXPECT_EQ(slab->retired, 1);
+    note_states(slab);
+    EXPECT_OK(validate(slab, first));
     /* The slab is full: nothing is moved, cut or begun. */
-    EXPECT_EQ(strata_block_list_move(&slab, last), 0);
-    EXPECT_EQ(strata_block_list_split(&slab, last, 512), 0);
-    EXPECT_EQ(strata_block_list_begin(&slab, CHUNK, BASE, SIZE), 0);
-    EXPECT_OK(validate(&slab, first));
-    strata_slab_destroy(&slab);
+    EXPECT_EQ(strata_block_list_move(slab, last), 0);
+    EXPECT_EQ(strata_block_list_split(slab, last, 512), 0);
+    EXPECT_EQ(strata_block_list_begin(slab, CHUNK, BASE, SIZE), 0);
+    EXPECT_OK(validate(slab, first));
 }
 
-TEST(pieces, validate_finds_planted_faults) {
-    strata_slab_t slab;
-    ASSERT_OK(strata_slab_init(&slab, 1, 0, 10));
-    uint32_t first = strata_block_list_begin(&slab, CHUNK, BASE, SIZE);
-    uint32_t last = strata_block_list_split(&slab, first, SIZE / 2), middle = strata_block_list_split(&slab, first, SIZE / 4);
-    strata_record_t *block = &slab.records[middle];
+TEST_SLAB(pieces, validate_finds_planted_faults, 1, 0, 10) {
+    uint32_t first = strata_block_list_begin(slab, CHUNK, BASE, SIZE);
+    uint32_t last = strata_block_list_split(slab, first, SIZE / 2), middle = strata_block_list_split(slab, first, SIZE / 4);
+    strata_record_t *block = &slab->records[middle];
     block->state = STRATA_RECORD_LIVE;
-    note_states(&slab);
-    EXPECT_CAUGHT(validate(&slab, first), block->ptr, BASE);
-    EXPECT_CAUGHT(validate(&slab, first), block->size, 0);
-    EXPECT_CAUGHT(validate(&slab, first), block->size, SIZE);
-    EXPECT_CAUGHT(validate(&slab, first), block->prev, last);
-    EXPECT_CAUGHT(validate(&slab, first), block->next, 9);
-    EXPECT_CAUGHT(validate(&slab, first), block->chunk, CHUNK + 1);
-    EXPECT_CAUGHT(validate(&slab, first), block->state, STRATA_RECORD_FREE);
-    EXPECT_CAUGHT(validate(&slab, first), block->state, STRATA_RECORD_UNUSED);
-    EXPECT_CAUGHT(validate(&slab, first), slab.records[last].size, 512);
-    EXPECT_CAUGHT(validate(&slab, first), slab.idle[0], slab.idle[0] | 1ull << middle);
-    EXPECT_CAUGHT(validate(&slab, first), slab.idle[0], slab.idle[0] & ~(1ull << last));
-    strata_slab_destroy(&slab);
+    note_states(slab);
+    EXPECT_CAUGHT(validate(slab, first), block->ptr, BASE);
+    EXPECT_CAUGHT(validate(slab, first), block->size, 0);
+    EXPECT_CAUGHT(validate(slab, first), block->size, SIZE);
+    EXPECT_CAUGHT(validate(slab, first), block->prev, last);
+    EXPECT_CAUGHT(validate(slab, first), block->next, 9);
+    EXPECT_CAUGHT(validate(slab, first), block->chunk, CHUNK + 1);
+    EXPECT_CAUGHT(validate(slab, first), block->state, STRATA_RECORD_FREE);
+    EXPECT_CAUGHT(validate(slab, first), block->state, STRATA_RECORD_UNUSED);
+    EXPECT_CAUGHT(validate(slab, first), slab->records[last].size, 512);
+    EXPECT_CAUGHT(validate(slab, first), slab->idle[0], slab->idle[0] | 1ull << middle);
+    EXPECT_CAUGHT(validate(slab, first), slab->idle[0], slab->idle[0] & ~(1ull << last));
 }

@@ -42,6 +42,8 @@ static uint64_t recall(fixture_t *f, uint32_t user, uint64_t size) {
     return place.ptr;
 }
 
+#define TEST_REPEATS(name) TEST_WITH(repeats, name, fixture_t, f, end, begin(f))
+
 TEST(repeats, one_that_is_off_knows_and_learns_nothing) {
     strata_repeats_t off = {.step = 0};
     strata_extent_t place;
@@ -52,74 +54,59 @@ TEST(repeats, one_that_is_off_knows_and_learns_nothing) {
     strata_repeats_destroy(&off);
 }
 
-TEST(repeats, the_next_step_learns_where_the_last_one_was_served) {
-    fixture_t f;
-    begin(&f);
-    EXPECT_EQ(recall(&f, USER, 512), 0);
-    for (uint64_t i = 1; i <= 3; i++) note(&f, USER, 512 * i, 4096 * i);
-    EXPECT_EQ(recall(&f, USER, 512), 0);
-    strata_repeats_step(&f.repeats);
+TEST_REPEATS(the_next_step_learns_where_the_last_one_was_served) {
+    EXPECT_EQ(recall(f, USER, 512), 0);
+    for (uint64_t i = 1; i <= 3; i++) note(f, USER, 512 * i, 4096 * i);
+    EXPECT_EQ(recall(f, USER, 512), 0);
+    strata_repeats_step(&f->repeats);
     for (uint64_t i = 1; i <= 3; i++) {
-        EXPECT_EQ(recall(&f, USER, 512 * i), 4096 * i);
-        note(&f, USER, 512 * i, 8192 * i);
+        EXPECT_EQ(recall(f, USER, 512 * i), 4096 * i);
+        note(f, USER, 512 * i, 8192 * i);
     }
-    EXPECT_EQ(recall(&f, USER, 512), 0);
-    strata_repeats_step(&f.repeats);
-    EXPECT_EQ(recall(&f, USER, 512), 8192);
-    end(&f);
+    EXPECT_EQ(recall(f, USER, 512), 0);
+    strata_repeats_step(&f->repeats);
+    EXPECT_EQ(recall(f, USER, 512), 8192);
 }
 
-TEST(repeats, a_step_that_asks_for_something_else_follows_no_further) {
-    fixture_t f;
-    begin(&f);
-    for (uint64_t i = 1; i <= 3; i++) note(&f, USER, 512 * i, 4096 * i);
-    strata_repeats_step(&f.repeats);
-    EXPECT_EQ(recall(&f, USER, 512), 4096);
-    EXPECT_EQ(recall(&f, USER, 768), 0);
-    EXPECT_EQ(recall(&f, USER, 1536), 0);
-    note(&f, USER, 768, 77);
-    strata_repeats_step(&f.repeats);
-    EXPECT_EQ(recall(&f, USER, 768), 77);
-    end(&f);
+TEST_REPEATS(a_step_that_asks_for_something_else_follows_no_further) {
+    for (uint64_t i = 1; i <= 3; i++) note(f, USER, 512 * i, 4096 * i);
+    strata_repeats_step(&f->repeats);
+    EXPECT_EQ(recall(f, USER, 512), 4096);
+    EXPECT_EQ(recall(f, USER, 768), 0);
+    EXPECT_EQ(recall(f, USER, 1536), 0);
+    note(f, USER, 768, 77);
+    strata_repeats_step(&f->repeats);
+    EXPECT_EQ(recall(f, USER, 768), 77);
 }
 
-TEST(repeats, users_are_apart) {
-    fixture_t f;
-    begin(&f);
-    note(&f, USER, 512, 1);
-    note(&f, OTHER, 1024, 2);
-    note(&f, USER, 768, 3);
-    strata_repeats_step(&f.repeats);
-    EXPECT_EQ(recall(&f, OTHER, 1024), 2);
-    EXPECT_EQ(recall(&f, USER, 512), 1);
-    EXPECT_EQ(recall(&f, USER, 768), 3);
-    end(&f);
+TEST_REPEATS(users_are_apart) {
+    note(f, USER, 512, 1);
+    note(f, OTHER, 1024, 2);
+    note(f, USER, 768, 3);
+    strata_repeats_step(&f->repeats);
+    EXPECT_EQ(recall(f, OTHER, 1024), 2);
+    EXPECT_EQ(recall(f, USER, 512), 1);
+    EXPECT_EQ(recall(f, USER, 768), 3);
 }
 
 /* One that comes back after a while finds its last step; after a long while it is forgotten. */
-TEST(repeats, a_user_that_rests_is_remembered_and_at_last_forgotten) {
-    fixture_t f;
-    begin(&f);
-    note(&f, USER, 512, 1);
-    for (int i = 0; i < 10; i++) strata_repeats_step(&f.repeats);
-    EXPECT_EQ(recall(&f, USER, 512), 1);
-    note(&f, USER, 512, 1);
-    for (int i = 0; i < 200; i++) strata_repeats_step(&f.repeats);
-    EXPECT_EQ(f.repeats.index.count, 0);
-    EXPECT_EQ(f.repeats.places.unused + 1, f.repeats.places.used);
-    EXPECT_EQ(recall(&f, USER, 512), 0);
-    end(&f);
+TEST_REPEATS(a_user_that_rests_is_remembered_and_at_last_forgotten) {
+    note(f, USER, 512, 1);
+    for (int i = 0; i < 10; i++) strata_repeats_step(&f->repeats);
+    EXPECT_EQ(recall(f, USER, 512), 1);
+    note(f, USER, 512, 1);
+    for (int i = 0; i < 200; i++) strata_repeats_step(&f->repeats);
+    EXPECT_EQ(f->repeats.index.count, 0);
+    EXPECT_EQ(f->repeats.places.unused + 1, f->repeats.places.used);
+    EXPECT_EQ(recall(f, USER, 512), 0);
 }
 
 /* A program without steps: when there is no more room, the rest is forgotten. */
-TEST(repeats, what_has_no_room_is_forgotten) {
-    fixture_t f;
-    begin(&f);
-    for (uint64_t i = 1; i <= 1u << 12; i++) note(&f, USER, 512, i);
-    EXPECT_OK(strata_repeats_validate(&f.repeats));
-    strata_repeats_step(&f.repeats);
-    EXPECT_EQ(recall(&f, USER, 512), 1);
-    end(&f);
+TEST_REPEATS(what_has_no_room_is_forgotten) {
+    for (uint64_t i = 1; i <= 1u << 12; i++) note(f, USER, 512, i);
+    EXPECT_OK(strata_repeats_validate(&f->repeats));
+    strata_repeats_step(&f->repeats);
+    EXPECT_EQ(recall(f, USER, 512), 1);
 }
 
 TEST(repeats, without_host_memory_they_are_off) {
@@ -139,11 +126,8 @@ TEST(repeats, without_host_memory_they_are_off) {
     strata_repeats_destroy(&repeats);
 }
 
-TEST(repeats, planted_faults_are_found) {
-    fixture_t f;
-    begin(&f);
-    note(&f, USER, 512, 1);
-    EXPECT_PLANTED(strata_repeats_validate(&f.repeats), f.repeats.index.count, 2, "places are lost");
-    EXPECT_PLANTED(strata_repeats_validate(&f.repeats), f.repeats.places.used, f.repeats.places.used + 1, "places are lost");
-    end(&f);
+TEST_REPEATS(planted_faults_are_found) {
+    note(f, USER, 512, 1);
+    EXPECT_PLANTED(strata_repeats_validate(&f->repeats), f->repeats.index.count, 2, "places are lost");
+    EXPECT_PLANTED(strata_repeats_validate(&f->repeats), f->repeats.places.used, f->repeats.places.used + 1, "places are lost");
 }

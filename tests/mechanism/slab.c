@@ -13,35 +13,29 @@ static void give_raised(strata_slab_t *slab, uint32_t slot) {
     strata_slab_release(slab, slot);
 }
 
-TEST(slab, gives_slots_last_in_first_out) {
-    strata_slab_t slab;
-    ASSERT_OK(strata_slab_init(&slab, 7, 5, 100));
-    uint32_t a = strata_slab_acquire(&slab), b = strata_slab_acquire(&slab);
+TEST_SLAB(slab, gives_slots_last_in_first_out, 7, 5, 100) {
+    uint32_t a = strata_slab_acquire(slab), b = strata_slab_acquire(slab);
     EXPECT_EQ(a, 1);
     EXPECT_EQ(b, 2);
-    EXPECT_EQ(slab.records[a].generation, 5);
-    EXPECT_EQ(slab.records[a].home, 7);
-    EXPECT_EQ(slab.records[a].state, STRATA_RECORD_UNUSED);
-    EXPECT_EQ(strata_slab_slot(&slab, &slab.records[b]), b);
-    give_raised(&slab, a);
-    give_raised(&slab, b);
-    EXPECT_EQ(strata_slab_acquire(&slab), b);
-    EXPECT_EQ(strata_slab_acquire(&slab), a);
-    EXPECT_EQ(slab.records[a].generation, 6);
-    EXPECT_EQ(strata_slab_next_generation(&slab), 7);
-    strata_slab_destroy(&slab);
+    EXPECT_EQ(slab->records[a].generation, 5);
+    EXPECT_EQ(slab->records[a].home, 7);
+    EXPECT_EQ(slab->records[a].state, STRATA_RECORD_UNUSED);
+    EXPECT_EQ(strata_slab_slot(slab, &slab->records[b]), b);
+    give_raised(slab, a);
+    give_raised(slab, b);
+    EXPECT_EQ(strata_slab_acquire(slab), b);
+    EXPECT_EQ(strata_slab_acquire(slab), a);
+    EXPECT_EQ(slab->records[a].generation, 6);
+    EXPECT_EQ(strata_slab_next_generation(slab), 7);
 }
 
-TEST(slab, is_full_at_its_capacity) {
-    strata_slab_t slab;
-    ASSERT_OK(strata_slab_init(&slab, 1, 0, 10));
-    for (uint32_t i = 1; i < 10; i++) EXPECT_EQ(strata_slab_acquire(&slab), i);
-    EXPECT_EQ(strata_slab_acquire(&slab), 0);
-    EXPECT_EQ(strata_slab_acquire(&slab), 0);
-    give_raised(&slab, 4);
-    EXPECT_EQ(strata_slab_acquire(&slab), 4);
-    EXPECT_EQ(strata_slab_acquire(&slab), 0);
-    strata_slab_destroy(&slab);
+TEST_SLAB(slab, is_full_at_its_capacity, 1, 0, 10) {
+    for (uint32_t i = 1; i < 10; i++) EXPECT_EQ(strata_slab_acquire(slab), i);
+    EXPECT_EQ(strata_slab_acquire(slab), 0);
+    EXPECT_EQ(strata_slab_acquire(slab), 0);
+    give_raised(slab, 4);
+    EXPECT_EQ(strata_slab_acquire(slab), 4);
+    EXPECT_EQ(strata_slab_acquire(slab), 0);
 }
 
 /* Every slot serves the generations that are left, each once, and then the slab is full for ever. */
@@ -65,12 +59,9 @@ TEST(slab, retires_what_is_used_up) {
     strata_slab_destroy(&slab);
 }
 
-TEST(slab, begun_at_the_last_generation_is_full) {
-    strata_slab_t slab;
-    ASSERT_OK(strata_slab_init(&slab, 1, STRATA_GENERATION_LAST, 100));
-    EXPECT_EQ(strata_slab_acquire(&slab), 0);
-    EXPECT_OK(strata_slab_validate(&slab));
-    strata_slab_destroy(&slab);
+TEST_SLAB(slab, begun_at_the_last_generation_is_full, 1, STRATA_GENERATION_LAST, 100) {
+    EXPECT_EQ(strata_slab_acquire(slab), 0);
+    EXPECT_OK(strata_slab_validate(slab));
 }
 
 TEST(slab, says_when_the_host_has_no_memory) {
@@ -81,60 +72,45 @@ TEST(slab, says_when_the_host_has_no_memory) {
 }
 
 /* What was touched stays where it is. */
-TEST(slab, grows_in_place) {
+TEST_SLAB(slab, grows_in_place, 1, 0, STRATA_SLAB_SLOTS) {
     enum { SLOTS = 100000 };
-    strata_slab_t slab;
-    ASSERT_OK(strata_slab_init(&slab, 1, 0, STRATA_SLAB_SLOTS));
-    strata_record_t *records = slab.records;
-    for (uint32_t i = 1; i <= SLOTS; i++) ASSERT_EQ(make_free(&slab, 256 * (uint64_t)i, 256), i);
-    EXPECT_EQ(slab.records, records);
+    strata_record_t *records = slab->records;
+    for (uint32_t i = 1; i <= SLOTS; i++) ASSERT_EQ(make_free(slab, 256 * (uint64_t)i, 256), i);
+    EXPECT_EQ(slab->records, records);
     for (uint32_t i = 1; i <= SLOTS; i++) ASSERT_EQ(records[i].ptr, 256 * (uint64_t)i);
-    EXPECT_OK(strata_slab_validate(&slab));
-    strata_slab_destroy(&slab);
+    EXPECT_OK(strata_slab_validate(slab));
 }
 
-TEST(slab, is_full_where_address_space_ends_and_goes_on_when_there_is_more) {
-    strata_slab_t slab;
+TEST_SLAB(slab, is_full_where_address_space_ends_and_goes_on_when_there_is_more, 1, 0, STRATA_SLAB_SLOTS) {
     struct rlimit before;
-    ASSERT_OK(strata_slab_init(&slab, 1, 0, STRATA_SLAB_SLOTS));
-    bool grows = slab.room < slab.capacity;
-    if (!grows || !bound_address_space(8 << 20, &before)) {
-        strata_slab_destroy(&slab);
-        TEST_SKIP("address space comes in one piece here, or cannot be bounded");
-    }
-    while (make_free(&slab, 0, 256) != 0) {}
+    bool grows = slab->room < slab->capacity;
+    if (!grows || !bound_address_space(8 << 20, &before)) TEST_SKIP("address space comes in one piece here, or cannot be bounded");
+    while (make_free(slab, 0, 256) != 0) {}
     strata_status_t status = strata_growing_grow_marked();
     const strata_error_t error = *strata_last_error();
     unbound_address_space(&before);
     EXPECT_EQ(status, STRATA_E_HOST_MEMORY);
     EXPECT_CONTAINS(error.text, "RLIMIT_AS");
-    EXPECT_LT(slab.used, STRATA_SLAB_SLOTS);
-    EXPECT_OK(strata_slab_validate(&slab));
-    uint32_t used = slab.used;
-    EXPECT_EQ(strata_slab_acquire(&slab), 0);
+    EXPECT_LT(slab->used, STRATA_SLAB_SLOTS);
+    EXPECT_OK(strata_slab_validate(slab));
+    uint32_t used = slab->used;
+    EXPECT_EQ(strata_slab_acquire(slab), 0);
     EXPECT_OK(strata_growing_grow_marked());
-    EXPECT_EQ(make_free(&slab, 0, 256), used);
-    EXPECT_OK(strata_slab_validate(&slab));
-    strata_slab_destroy(&slab);
+    EXPECT_EQ(make_free(slab, 0, 256), used);
+    EXPECT_OK(strata_slab_validate(slab));
 }
 
 /* Records that are there already are asked for by nobody: only the bits are short. */
-TEST(slab, wants_more_of_the_range_that_is_short_alone) {
-    strata_slab_t slab;
-    ASSERT_OK(strata_slab_init(&slab, 1, 0, STRATA_SLAB_SLOTS));
-    if (slab.room == slab.capacity) {
-        strata_slab_destroy(&slab);
-        TEST_SKIP("address space comes in one piece here");
-    }
+TEST_SLAB(slab, wants_more_of_the_range_that_is_short_alone, 1, 0, STRATA_SLAB_SLOTS) {
+    if (slab->room == slab->capacity) TEST_SKIP("address space comes in one piece here");
     EXPECT_OK(strata_growing_grow_marked());
-    size_t bits = strata_growing_usable(&slab.idle_range), slots = 8 * bits;
-    ASSERT_OK(strata_growing_grow(&slab.record_range, 4 * slots * sizeof(strata_record_t)));
-    size_t records = strata_growing_usable(&slab.record_range);
-    for (uint32_t i = 1; i < slots; i++) ASSERT_EQ(make_free(&slab, 256 * (uint64_t)i, 256), i);
-    EXPECT_EQ(strata_growing_usable(&slab.record_range), records);
-    EXPECT_GT(strata_growing_usable(&slab.idle_range), bits);
-    EXPECT_OK(strata_slab_validate(&slab));
-    strata_slab_destroy(&slab);
+    size_t bits = strata_growing_usable(&slab->idle_range), slots = 8 * bits;
+    ASSERT_OK(strata_growing_grow(&slab->record_range, 4 * slots * sizeof(strata_record_t)));
+    size_t records = strata_growing_usable(&slab->record_range);
+    for (uint32_t i = 1; i < slots; i++) ASSERT_EQ(make_free(slab, 256 * (uint64_t)i, 256), i);
+    EXPECT_EQ(strata_growing_usable(&slab->record_range), records);
+    EXPECT_GT(strata_growing_usable(&slab->idle_range), bits);
+    EXPECT_OK(strata_slab_validate(slab));
 }
 
 /* Each slot has a bit of its own, after the last record. */

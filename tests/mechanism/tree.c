@@ -32,17 +32,14 @@ static uint64_t model_largest(const model_t *model, const strata_slab_t *slab) {
     return largest;
 }
 
-TEST(tree, empty) {
-    strata_slab_t slab;
+TEST_SLAB(tree, empty, 1, 0, 10) {
     strata_tree_t tree = {0};
-    ASSERT_OK(strata_slab_init(&slab, 1, 0, 10));
-    EXPECT_EQ(strata_tree_find(&tree, &slab, 0), 0);
-    EXPECT_EQ(strata_tree_largest(&tree, &slab), 0);
-    EXPECT_OK(strata_tree_validate(&tree, &slab));
-    uint32_t stranger = make_free(&slab, 0, 256);
-    strata_tree_remove(&tree, &slab, stranger);
+    EXPECT_EQ(strata_tree_find(&tree, slab, 0), 0);
+    EXPECT_EQ(strata_tree_largest(&tree, slab), 0);
+    EXPECT_OK(strata_tree_validate(&tree, slab));
+    uint32_t stranger = make_free(slab, 0, 256);
+    strata_tree_remove(&tree, slab, stranger);
     EXPECT_EQ(tree.count, 0);
-    strata_slab_destroy(&slab);
 }
 
 /* 512 bytes at 9000. */
@@ -59,63 +56,57 @@ static void expect_alone(strata_tree_t *tree, strata_slab_t *slab, uint32_t only
 }
 
 /* One block stands in no class until a second one comes. */
-TEST(tree, of_one_block_is_as_any_other) {
-    strata_slab_t slab;
+TEST_SLAB(tree, of_one_block_is_as_any_other, 1, 0, 100) {
     strata_tree_t tree = {0};
-    ASSERT_OK(strata_slab_init(&slab, 1, 0, 100));
-    uint32_t first = make_free(&slab, 9000, 512), second = make_free(&slab, 1000, 4096), stranger = make_free(&slab, 5000, 512);
-    strata_tree_quick_insert(&tree, &slab, first);
+    uint32_t first = make_free(slab, 9000, 512), second = make_free(slab, 1000, 4096), stranger = make_free(slab, 5000, 512);
+    strata_tree_quick_insert(&tree, slab, first);
     EXPECT_EQ(tree.only, first);
-    EXPECT_TRUE(strata_slab_is_idle(&slab, first));
-    expect_alone(&tree, &slab, first);
-    strata_tree_remove(&tree, &slab, stranger);
+    EXPECT_TRUE(strata_slab_is_idle(slab, first));
+    expect_alone(&tree, slab, first);
+    strata_tree_remove(&tree, slab, stranger);
     EXPECT_EQ(tree.count, 1);
-    EXPECT_CAUGHT(strata_tree_validate(&tree, &slab), tree.only, 99);
-    EXPECT_CAUGHT(strata_tree_validate(&tree, &slab), tree.only, 0);
-    EXPECT_CAUGHT(strata_tree_validate(&tree, &slab), tree.bytes, 1);
-    strata_tree_quick_insert(&tree, &slab, second);
+    EXPECT_CAUGHT(strata_tree_validate(&tree, slab), tree.only, 99);
+    EXPECT_CAUGHT(strata_tree_validate(&tree, slab), tree.only, 0);
+    EXPECT_CAUGHT(strata_tree_validate(&tree, slab), tree.bytes, 1);
+    strata_tree_quick_insert(&tree, slab, second);
     EXPECT_EQ(tree.only, 0);
     EXPECT_EQ(tree.count, 2);
     EXPECT_EQ(tree.bytes, 512 + 4096);
-    EXPECT_OK(strata_tree_validate(&tree, &slab));
-    EXPECT_EQ(strata_tree_quick_find(&tree, &slab, 513), second);
-    strata_tree_quick_remove(&tree, &slab, first);
-    EXPECT_EQ(strata_tree_quick_find(&tree, &slab, 1), second);
-    strata_tree_quick_remove(&tree, &slab, second);
-    EXPECT_FALSE(strata_slab_is_idle(&slab, second));
-    strata_tree_quick_insert(&tree, &slab, second);
-    strata_tree_insert(&tree, &slab, first); /* and by the long way */
-    EXPECT_EQ(strata_tree_find(&tree, &slab, 1), first);
-    strata_tree_remove(&tree, &slab, first);
-    strata_tree_quick_remove(&tree, &slab, second);
-    strata_tree_quick_insert(&tree, &slab, first);
-    strata_tree_remove(&tree, &slab, first);
+    EXPECT_OK(strata_tree_validate(&tree, slab));
+    EXPECT_EQ(strata_tree_quick_find(&tree, slab, 513), second);
+    strata_tree_quick_remove(&tree, slab, first);
+    EXPECT_EQ(strata_tree_quick_find(&tree, slab, 1), second);
+    strata_tree_quick_remove(&tree, slab, second);
+    EXPECT_FALSE(strata_slab_is_idle(slab, second));
+    strata_tree_quick_insert(&tree, slab, second);
+    strata_tree_insert(&tree, slab, first); /* and by the long way */
+    EXPECT_EQ(strata_tree_find(&tree, slab, 1), first);
+    strata_tree_remove(&tree, slab, first);
+    strata_tree_quick_remove(&tree, slab, second);
+    strata_tree_quick_insert(&tree, slab, first);
+    strata_tree_remove(&tree, slab, first);
     EXPECT_EQ(tree.only, 0);
     EXPECT_EQ(tree.count, 0);
-    EXPECT_FALSE(strata_slab_is_idle(&slab, first));
-    EXPECT_OK(strata_tree_validate(&tree, &slab));
-    strata_slab_destroy(&slab);
+    EXPECT_FALSE(strata_slab_is_idle(slab, first));
+    EXPECT_OK(strata_tree_validate(&tree, slab));
 }
 
-TEST(tree, prefers_the_lowest_address_among_equals) {
-    strata_slab_t slab;
+TEST_SLAB(tree, prefers_the_lowest_address_among_equals, 1, 0, 100) {
     strata_tree_t tree = {0};
-    ASSERT_OK(strata_slab_init(&slab, 1, 0, 100));
-    uint32_t high = make_free(&slab, 9000, 512), low = make_free(&slab, 1000, 512), middle = make_free(&slab, 5000, 512);
-    uint32_t large = make_free(&slab, 0, 1024);
-    strata_tree_insert(&tree, &slab, high);
-    strata_tree_insert(&tree, &slab, low);
-    strata_tree_insert(&tree, &slab, large);
-    strata_tree_insert(&tree, &slab, middle);
-    EXPECT_EQ(strata_tree_find(&tree, &slab, 256), low);
-    EXPECT_EQ(strata_tree_find(&tree, &slab, 512), low);
-    strata_tree_remove(&tree, &slab, low);
-    EXPECT_EQ(strata_tree_find(&tree, &slab, 512), middle);
-    EXPECT_EQ(strata_tree_find(&tree, &slab, 513), large);
-    EXPECT_EQ(strata_tree_find(&tree, &slab, 1025), 0);
-    EXPECT_EQ(strata_tree_largest(&tree, &slab), 1024);
+    uint32_t high = make_free(slab, 9000, 512), low = make_free(slab, 1000, 512), middle = make_free(slab, 5000, 512);
+    uint32_t large = make_free(slab, 0, 1024);
+    strata_tree_insert(&tree, slab, high);
+    strata_tree_insert(&tree, slab, low);
+    strata_tree_insert(&tree, slab, large);
+    strata_tree_insert(&tree, slab, middle);
+    EXPECT_EQ(strata_tree_find(&tree, slab, 256), low);
+    EXPECT_EQ(strata_tree_find(&tree, slab, 512), low);
+    strata_tree_remove(&tree, slab, low);
+    EXPECT_EQ(strata_tree_find(&tree, slab, 512), middle);
+    EXPECT_EQ(strata_tree_find(&tree, slab, 513), large);
+    EXPECT_EQ(strata_tree_find(&tree, slab, 1025), 0);
+    EXPECT_EQ(strata_tree_largest(&tree, slab), 1024);
     EXPECT_EQ(tree.bytes, 512 + 512 + 1024);
-    strata_slab_destroy(&slab);
 }
 
 static bool stands_before(const strata_record_t *a, uint64_t size, uint64_t ptr) {
@@ -196,48 +187,42 @@ TEST(tree, classes_rise_with_sizes) {
 }
 
 /* The last class has all sizes that are too large for any: in order too. */
-TEST(tree, finds_the_largest_sizes_in_order) {
-    strata_slab_t slab;
+TEST_SLAB(tree, finds_the_largest_sizes_in_order, 1, 0, 10) {
     strata_tree_t tree = {0};
-    ASSERT_OK(strata_slab_init(&slab, 1, 0, 10));
-    uint32_t small = make_free(&slab, 1 << 12, 512), huge = make_free(&slab, 1ull << 50, 1ull << 47);
-    uint32_t larger = make_free(&slab, 1ull << 51, 1ull << 48);
-    strata_tree_insert(&tree, &slab, larger);
-    strata_tree_insert(&tree, &slab, small);
-    strata_tree_insert(&tree, &slab, huge);
-    EXPECT_EQ(strata_tree_find(&tree, &slab, 513), huge);
-    EXPECT_EQ(strata_tree_find(&tree, &slab, (1ull << 47) + 1), larger);
-    EXPECT_EQ(strata_tree_find(&tree, &slab, (1ull << 48) + 1), 0);
-    EXPECT_EQ(strata_tree_before(&tree, &slab, UINT64_MAX, UINT64_MAX), larger);
-    EXPECT_EQ(strata_tree_before(&tree, &slab, 1ull << 47, 0), small);
-    EXPECT_EQ(strata_tree_largest(&tree, &slab), 1ull << 48);
-    EXPECT_OK(strata_tree_validate(&tree, &slab));
-    strata_slab_destroy(&slab);
+    uint32_t small = make_free(slab, 1 << 12, 512), huge = make_free(slab, 1ull << 50, 1ull << 47);
+    uint32_t larger = make_free(slab, 1ull << 51, 1ull << 48);
+    strata_tree_insert(&tree, slab, larger);
+    strata_tree_insert(&tree, slab, small);
+    strata_tree_insert(&tree, slab, huge);
+    EXPECT_EQ(strata_tree_find(&tree, slab, 513), huge);
+    EXPECT_EQ(strata_tree_find(&tree, slab, (1ull << 47) + 1), larger);
+    EXPECT_EQ(strata_tree_find(&tree, slab, (1ull << 48) + 1), 0);
+    EXPECT_EQ(strata_tree_before(&tree, slab, UINT64_MAX, UINT64_MAX), larger);
+    EXPECT_EQ(strata_tree_before(&tree, slab, 1ull << 47, 0), small);
+    EXPECT_EQ(strata_tree_largest(&tree, slab), 1ull << 48);
+    EXPECT_OK(strata_tree_validate(&tree, slab));
 }
 
 /* The shape is a function of the blocks: the order of coming and going leaves no trace. */
-TEST(tree, shape_does_not_depend_on_history) {
+TEST_SLAB(tree, shape_does_not_depend_on_history, 1, 0, 200 + 10) {
     enum { N = 200 };
-    strata_slab_t slab;
     strata_tree_t forward = {0}, backward = {0};
     uint32_t left[N + 1], right[N + 1];
     uint64_t seed = 77;
-    ASSERT_OK(strata_slab_init(&slab, 1, 0, N + 10));
-    for (uint32_t i = 1; i <= N; i++) make_free(&slab, i * 4096, 256 * (1 + random_below(&seed, 50)));
-    for (uint32_t slot = 1; slot <= N; slot++) strata_tree_insert(&forward, &slab, slot);
+    for (uint32_t i = 1; i <= N; i++) make_free(slab, i * 4096, 256 * (1 + random_below(&seed, 50)));
+    for (uint32_t slot = 1; slot <= N; slot++) strata_tree_insert(&forward, slab, slot);
     for (uint32_t slot = 1; slot <= N; slot++) {
-        left[slot] = slab.records[slot].bin_prev;
-        right[slot] = slab.records[slot].bin_next;
+        left[slot] = slab->records[slot].bin_prev;
+        right[slot] = slab->records[slot].bin_next;
     }
-    for (uint32_t slot = N; slot >= 1; slot--) strata_tree_insert(&backward, &slab, slot);
-    for (uint32_t slot = 1; slot <= N; slot += 3) strata_tree_remove(&backward, &slab, slot);
-    for (uint32_t slot = 1; slot <= N; slot += 3) strata_tree_insert(&backward, &slab, slot);
+    for (uint32_t slot = N; slot >= 1; slot--) strata_tree_insert(&backward, slab, slot);
+    for (uint32_t slot = 1; slot <= N; slot += 3) strata_tree_remove(&backward, slab, slot);
+    for (uint32_t slot = 1; slot <= N; slot += 3) strata_tree_insert(&backward, slab, slot);
     EXPECT_EQ(memcmp(backward.roots, forward.roots, sizeof forward.roots), 0);
     for (uint32_t slot = 1; slot <= N; slot++) {
-        EXPECT_EQ(slab.records[slot].bin_prev, left[slot]);
-        EXPECT_EQ(slab.records[slot].bin_next, right[slot]);
+        EXPECT_EQ(slab->records[slot].bin_prev, left[slot]);
+        EXPECT_EQ(slab->records[slot].bin_next, right[slot]);
     }
-    strata_slab_destroy(&slab);
 }
 
 static uint32_t depth_of(const strata_slab_t *slab, uint32_t root) {
@@ -281,34 +266,31 @@ TEST(tree, stays_shallow_when_sizes_rise_with_slots) {
     }
 }
 
-TEST(tree, validate_finds_planted_faults) {
-    strata_slab_t slab;
+TEST_SLAB(tree, validate_finds_planted_faults, 1, 0, 100) {
     strata_tree_t tree = {0};
-    ASSERT_OK(strata_slab_init(&slab, 1, 0, 100));
-    for (uint32_t i = 1; i <= 50; i++) strata_tree_insert(&tree, &slab, make_free(&slab, i * 65536, 256 * (1 + i % 10)));
+    for (uint32_t i = 1; i <= 50; i++) strata_tree_insert(&tree, slab, make_free(slab, i * 65536, 256 * (1 + i % 10)));
     uint32_t *top = &tree.roots[strata_tree_class(256 * 5)];
-    strata_record_t *records = slab.records, *root = &records[*top];
-    uint32_t outsider = make_free(&slab, 99 * 65536, root->size);
+    strata_record_t *records = slab->records, *root = &records[*top];
+    uint32_t outsider = make_free(slab, 99 * 65536, root->size);
     ASSERT_TRUE(root->bin_prev && root->bin_next);
-    EXPECT_CAUGHT(strata_tree_validate(&tree, &slab), tree.count, 49);
-    EXPECT_CAUGHT(strata_tree_validate(&tree, &slab), tree.count, 51);
-    EXPECT_CAUGHT(strata_tree_validate(&tree, &slab), tree.bytes, 1);
-    EXPECT_CAUGHT(strata_tree_validate(&tree, &slab), *top, root->bin_prev);
-    EXPECT_CAUGHT(strata_tree_validate(&tree, &slab), *top, outsider);
-    EXPECT_CAUGHT(strata_tree_validate(&tree, &slab), root->bin_prev, 0); /* a lost side */
-    EXPECT_CAUGHT(strata_tree_validate(&tree, &slab), root->bin_next, root->bin_prev); /* one side twice */
-    EXPECT_CAUGHT(strata_tree_validate(&tree, &slab), root->bin_next, 77); /* no slot */
-    EXPECT_CAUGHT(strata_tree_validate(&tree, &slab), records[root->bin_prev].bin_prev, *top); /* a circle */
-    EXPECT_CAUGHT(strata_tree_validate(&tree, &slab), root->size, root->size + 256 * 100); /* out of order */
-    EXPECT_CAUGHT(strata_tree_validate(&tree, &slab), root->size, root->size + 1); /* the sum alone, or the order */
-    EXPECT_CAUGHT(strata_tree_validate(&tree, &slab), records[10].ptr, 1ull << 50); /* the first of five equals */
-    EXPECT_CAUGHT(strata_tree_validate(&tree, &slab), records[7].state, STRATA_RECORD_LIVE);
-    EXPECT_CAUGHT(strata_tree_validate(&tree, &slab), slab.used, 20);
-    EXPECT_CAUGHT(strata_tree_validate(&tree, &slab), tree.roots[3], 0); /* a lost class */
-    EXPECT_CAUGHT(strata_tree_validate(&tree, &slab), tree.words[0], tree.words[0] & (tree.words[0] - 1));
-    EXPECT_CAUGHT(strata_tree_validate(&tree, &slab), tree.words[0], tree.words[0] | 1ull << 60);
-    EXPECT_CAUGHT(strata_tree_validate(&tree, &slab), tree.filled, 3u);
-    EXPECT_CAUGHT(strata_tree_validate(&tree, &slab), tree.filled, 0u);
-    EXPECT_CAUGHT(strata_tree_validate(&tree, &slab), slab.idle[0], slab.idle[0] & ~(1ull << 7));
-    strata_slab_destroy(&slab);
+    EXPECT_CAUGHT(strata_tree_validate(&tree, slab), tree.count, 49);
+    EXPECT_CAUGHT(strata_tree_validate(&tree, slab), tree.count, 51);
+    EXPECT_CAUGHT(strata_tree_validate(&tree, slab), tree.bytes, 1);
+    EXPECT_CAUGHT(strata_tree_validate(&tree, slab), *top, root->bin_prev);
+    EXPECT_CAUGHT(strata_tree_validate(&tree, slab), *top, outsider);
+    EXPECT_CAUGHT(strata_tree_validate(&tree, slab), root->bin_prev, 0); /* a lost side */
+    EXPECT_CAUGHT(strata_tree_validate(&tree, slab), root->bin_next, root->bin_prev); /* one side twice */
+    EXPECT_CAUGHT(strata_tree_validate(&tree, slab), root->bin_next, 77); /* no slot */
+    EXPECT_CAUGHT(strata_tree_validate(&tree, slab), records[root->bin_prev].bin_prev, *top); /* a circle */
+    EXPECT_CAUGHT(strata_tree_validate(&tree, slab), root->size, root->size + 256 * 100); /* out of order */
+    EXPECT_CAUGHT(strata_tree_validate(&tree, slab), root->size, root->size + 1); /* the sum alone, or the order */
+    EXPECT_CAUGHT(strata_tree_validate(&tree, slab), records[10].ptr, 1ull << 50); /* the first of five equals */
+    EXPECT_CAUGHT(strata_tree_validate(&tree, slab), records[7].state, STRATA_RECORD_LIVE);
+    EXPECT_CAUGHT(strata_tree_validate(&tree, slab), slab->used, 20);
+    EXPECT_CAUGHT(strata_tree_validate(&tree, slab), tree.roots[3], 0); /* a lost class */
+    EXPECT_CAUGHT(strata_tree_validate(&tree, slab), tree.words[0], tree.words[0] & (tree.words[0] - 1));
+    EXPECT_CAUGHT(strata_tree_validate(&tree, slab), tree.words[0], tree.words[0] | 1ull << 60);
+    EXPECT_CAUGHT(strata_tree_validate(&tree, slab), tree.filled, 3u);
+    EXPECT_CAUGHT(strata_tree_validate(&tree, slab), tree.filled, 0u);
+    EXPECT_CAUGHT(strata_tree_validate(&tree, slab), slab->idle[0], slab->idle[0] & ~(1ull << 7));
 }
