@@ -121,8 +121,7 @@ TEST(graph_section, wrong_paths_say_what_to_write) {
     expect_unset(written, "graph.manged.buffered.reuse_below=1",
                  "--set: there is no place \"manged\"; write graph.managed.buffered.reuse_below");
     expect_unset(written, "graph.graph.buffered.reuse_below=1",
-                 "--set: there is no place \"graph\"; write graph.PLACE.buffered.reuse_below, where PLACE is one of gpu, "
-                 "managed, "
+                 "--set: there is no place \"graph\"; write graph.PLACE.buffered.reuse_below, where PLACE is one of gpu, managed, "
                  "pinned, host, stack");
     expect_unset(written, "grpah.auto_growth.chunk_size=1MiB",
                  "--set: there is no place \"grpah\"; write graph.auto_growth.chunk_size");
@@ -158,17 +157,14 @@ TEST(graph_section, a_stack_has_its_most_layers_there_too) {
 /* A place's own stack is not refused before a graph wants it. */
 TEST(graph_section, a_places_own_plan_can_be_asked) {
     strata_strategy_t *strategy CLOSED_BY(strategy_cleanup) = load_text(
-        "stack: [stream_safe, system]\nplaces: {managed: [system], host: "
-        "[stream_safe, buffered, system]}\n");
+        "stack: [stream_safe, system]\nplaces: {managed: [system], host: [stream_safe, buffered, system]}\n");
     ASSERT_NE(strategy, NULL);
     strata_plan_t plan;
     EXPECT_OK(strata_strategy_plan(strategy, STRATA_PLACE_GPU, &plan));
     EXPECT_STATUS(STRATA_E_UNSUPPORTED, strata_plan_serves_graphs(&plan));
     EXPECT_STREQ(strata_last_error()->text, "\"system\" " WITHOUT_A_CACHE "; write graph: {stack: [auto_growth, system]}");
     EXPECT_OK(strata_strategy_plan(strategy, STRATA_PLACE_MANAGED, &plan));
-    EXPECT_SAYS(STRATA_E_UNSUPPORTED, strata_plan_serves_graphs(&plan),
-                "write graph: {places: {managed: [auto_growth, "
-                "system]}}");
+    EXPECT_SAYS(STRATA_E_UNSUPPORTED, strata_plan_serves_graphs(&plan), "write graph: {places: {managed: [auto_growth, system]}}");
     EXPECT_OK(strata_strategy_plan(strategy, STRATA_PLACE_HOST, &plan));
     EXPECT_OK(strata_plan_serves_graphs(&plan));
 }

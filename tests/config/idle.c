@@ -41,8 +41,7 @@ TEST(idle_options, regions_become_one_over_one_source_of_handles) {
     } cases[] = {
         {"vmm", NULL},
         {"limit, vmm", NULL},
-        {"system", "over layers without contiguous chunks (contiguous); end the stack with - vmm and no "
-                   "router"},
+        {"system", "over layers without contiguous chunks (contiguous); end the stack with - vmm and no router"},
         {"caching, vmm", "over layers without contiguous chunks"},
         {"fallback: {stacks: [[vmm], [vmm]]}", "over layers without contiguous chunks"},
         {"vmm: {registrable: true}", "vmm.registrable keeps each block in one; write coalesce_regions: false or registrable"}};

@@ -227,8 +227,7 @@ TEST(named, explain_tells_them) {
     EXPECT_CONTAINS(text, "\npools.weights.pinned, outermost first; one stack serves all streams\n");
     EXPECT_CONTAINS(text, "\npools.same, a pool with its own stacks; the place's layers serve gpu, managed, pinned, host  ");
     EXPECT_CONTAINS(text, "\nstreams.copy*, streams with a matching name, with their own stacks; the usual stacks serve them in "
-                          "managed  "
-                          "[<text>:9:3]\n\nstreams.copy*.gpu, outermost first\n");
+                          "managed  [<text>:9:3]\n\nstreams.copy*.gpu, outermost first\n");
 }
 
 TEST(named, diff_tells_what_they_differ_in) {

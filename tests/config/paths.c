@@ -42,8 +42,7 @@ TEST(paths, misspelt_ones_name_the_nearest) {
                  "--set: the stack of the place gpu has no layer \"zzzzzzz\"; its layers are auto_growth, system");
     expect_unset(
         "stack: [retry, system]", "retry.zzzzzzz=1",
-        "--set: \"retry\" has no option \"zzzzzzz\"; its options are timeout, wait_first, patience, depth, deepest, slack, "
-        "steps");
+        "--set: \"retry\" has no option \"zzzzzzz\"; its options are timeout, wait_first, patience, depth, deepest, slack, steps");
     expect_unset("stack: [auto_growth, system]", "stack.auto_growth.chunk_size=20MB",
                  "--set: stack.auto_growth.chunk_size: \"20MB\": unknown unit \"MB\"; write 20MiB");
     expect_unset(

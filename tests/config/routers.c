@@ -261,13 +261,11 @@ TEST(own_stacks, are_of_one_device) {
     const char *text = read_back(out);
     EXPECT_CONTAINS(
         text, "\ngpu:1, its own stack, outermost first\n  retry: {timeout: 0}: added, because the stack has none  [default]\n  "
-              "stream_safe: waits on the host: added, because no layer handles borrows  [default]\n  "
-              "auto_growth: cache");
+              "stream_safe: waits on the host: added, because no layer handles borrows  [default]\n  auto_growth: cache");
     EXPECT_CONTAINS(text, "6MiB         --set");
     EXPECT_CONTAINS(
         text, "\nmanaged:1, its own stack, outermost first\n  retry: {timeout: 0}: added, because the stack has none  [default]\n  "
-              "stream_safe: waits on the host: added, because no layer handles borrows  [default]\n  "
-              "system: source");
+              "stream_safe: waits on the host: added, because no layer handles borrows  [default]\n  system: source");
 }
 
 TEST(own_stacks, are_kept_and_replaced_by_what_extends) {

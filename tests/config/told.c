@@ -205,8 +205,7 @@ TEST(explain, says_who_shares_what_a_thread_has) {
     for (int i = 0; i < 2; i++) {
         char yaml[300];
         snprintf(yaml, sizeof yaml,
-                 "stack: [thread_local: {streams: %s}, system]\nplaces:\n  pinned: [thread_local: {streams: %s}, "
-                 "system]\n",
+                 "stack: [thread_local: {streams: %s}, system]\nplaces:\n  pinned: [thread_local: {streams: %s}, system]\n",
                  rows[i].streams, rows[i].streams);
         strata_strategy_t *strategy CLOSED_BY(strategy_cleanup) = load_text(yaml);
         FILE *out = tmpfile();

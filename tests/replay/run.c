@@ -163,8 +163,7 @@ TEST(run, streams_are_called_by_their_numbers) {
     EXPECT_EQ(all.figures.device_calls.made[STRATA_CALL_malloc], 5);
     strata_run_result_t some = run_text(
         rows,
-        "stack: [stream_safe, auto_growth, system]\nstreams: {\"1*\": [stream_safe, auto_growth: {chunk_size: 2MiB}, "
-        "system]}\n",
+        "stack: [stream_safe, auto_growth, system]\nstreams: {\"1*\": [stream_safe, auto_growth: {chunk_size: 2MiB}, system]}\n",
         0);
     EXPECT_EQ(some.figures.device_calls.made[STRATA_CALL_malloc], 4);
     EXPECT_EQ(some.figures.failed_operations, 0);

@@ -49,8 +49,7 @@ TEST(written, a_full_disk_leaves_what_was_there) {
     }
 }
 
-static const char recorder[] = "version: 1\nstack: [retry, trace: {path: \"%s\", events: 64}, stream_safe, auto_growth, "
-                               "system]\n";
+static const char recorder[] = "version: 1\nstack: [retry, trace: {path: \"%s\", events: 64}, stream_safe, auto_growth, system]\n";
 
 static void record(const char *path, int allocations, const char *close_text, strata_status_t wanted) {
     char text[600];

@@ -62,8 +62,7 @@ static const session_t sessions[] = {
                {"compare --strategy paddle --label a --label b x.csv", "paddle has two labels"},
                {"compare --strategy paddle --label '' x.csv", "a label must have 1 to"},
                {"compare --strategy paddle --label a --strategy strata --label a x.csv", "two strategies have the label \"a\""},
-               {"compare --strategy paddle --label \"$(printf 'a\\377')\" --strategy strata "
-                "--label \"$(printf 'a\\376')\" x.csv",
+               {"compare --strategy paddle --label \"$(printf 'a\\377')\" --strategy strata --label \"$(printf 'a\\376')\" x.csv",
                 "two strategies have the label \"a?\"; give each its own"},
                {"compare --strategy paddle --set chunk x.csv", "write PATH=VALUE"},
                {"compare --strategy paddle --repeat 0 x.csv", "--repeat 0: write a number from 1 to 1000"},

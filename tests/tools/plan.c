@@ -203,9 +203,7 @@ TEST(plan_command, knows_who_borrows) {
 static const session_t sessions[] = {
     {"sets_a_plan_beside_the_planners", .files = {{"given.csv", "id,lower,upper,size,offset\na,0,2,64,64\nb,2,4,64,0\n"}},
      .runs = {{"plan given.csv --compare --time 10ms", 0,
-               .out = {"\ngreedy                 64   1.0000     yes      1",
-                       "\ngiven                 128   2.0000      no    "
-                       "  1",
+               .out = {"\ngreedy                 64   1.0000     yes      1", "\ngiven                 128   2.0000      no      1",
                        "\ngiven             1          1          0               64\n"}},
               {"plan given.csv --planner exact", 0, .out = {"peak         128 bytes"}}}},
     {"refuses_what_it_cannot_use",

@@ -90,8 +90,7 @@ TEST(shards, runs_are_merged_as_they_are) {
 /* Lists with the same name are concatenated. A file without such a list, or with an empty one, adds nothing. */
 TEST(shards, other_lists_are_joined) {
     write_text("a.json", "{\"schema\": 1, \"provenance\": [{\"a\": [1, 2]}], \"errors\": [ ], \"runs\": [" RUN("t", "x") "]}");
-    write_text("b.json", "{\"schema\": 1, \"runs\": [" RUN("u", "x") "], \"verdicts\": [\n3 ], \"provenance\": [\n{\"b\": "
-                                                                     "1},4]}");
+    write_text("b.json", "{\"schema\": 1, \"runs\": [" RUN("u", "x") "], \"verdicts\": [\n3 ], \"provenance\": [\n{\"b\": 1},4]}");
     write_text("c.json", JSON(RUN("v", "x")));
     ran_t ran = run_well("merge a.json c.json b.json");
     EXPECT_STREQ(ran.out, "{\"schema\": 1, \"provenance\": [{\"a\": [1, 2]},\n{\"b\": 1},4],\n\"verdicts\": [3],\n\"runs\": [" RUN(

@@ -80,9 +80,7 @@ static const struct {
     {HEADER "alloc,1,8,0,1000000000000001\n", 2, 13, "time_us is"},
     {HEADER "alloc,\"1,8,0,0\n", 2, 7, "field 2 (id) has no closing quote"},
     {HEADER "alloc,\"1\"2,8,0,0\n", 2, 10, "text follows the closing quote of field 2 (id)"},
-    {HEADER "\n\nal\x01l"
-            "oc,1,8,0,0\n",
-     4, 1, "unknown op \"al?loc\""},
+    {HEADER "\n\nal\x01loc,1,8,0,0\n", 4, 1, "unknown op \"al?loc\""},
     /* Optional fields. */
     {WIDE "alloc,1,8,0,0,16,,,,,,,\n", 2, 15, "device is \"16\"; write a whole number from 0 to 15"},
     {WIDE "alloc,1,8,0,0,,cpu,,,,,,\n", 2, 16, "unknown place \"cpu\"; write one of gpu, managed, pinned, host"},

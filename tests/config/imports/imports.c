@@ -65,8 +65,7 @@ static const meaning_t meanings[] = {
     {"the_drivers_pool", "pytorch", NULL, "backend:cudaMallocAsync,max_split_size_mb:40", "retry cuda_malloc_async",
      "cuda_malloc_async.throttle=1|",
      "<pytorch>:1:25: max_split_size_mb:40 is ignored: backend:cudaMallocAsync means the preset cuda_malloc_async, which has "
-     "no such "
-     "option\n",
+     "no such option\n",
      ""},
     /* The settings of blocks go with the segments that grow. */
     {"expandable_segments", "pytorch", NULL, "max_split_size_mb:40,expandable_segments:True,garbage_collection_threshold:0.6",
@@ -97,8 +96,7 @@ static const meaning_t meanings[] = {
      "~FLAGS_init_allocated_mem=true is ignored: only the buddy allocators fill their memory\n|", ""},
     {"paddle_divided_pools", "paddle", "2025-08",
      "FLAGS_small_pool_size_in_mb=1 FLAGS_small_pool_auto_growth_chunk_size_in_mb=2 FLAGS_small_pool_pre_alloc_in_mb=4 "
-     "FLAGS_large_pool_auto_growth_chunk_size_in_mb=16 FLAGS_large_pool_pre_alloc_in_mb=20 "
-     "FLAGS_auto_growth_chunk_size_in_mb=10",
+     "FLAGS_large_pool_auto_growth_chunk_size_in_mb=16 FLAGS_large_pool_pre_alloc_in_mb=20 FLAGS_auto_growth_chunk_size_in_mb=10",
      NULL,
      "auto_growth.small_pool_size=1MiB|auto_growth.small_chunk_size=2MiB|auto_growth.small_preallocate=4MiB|"
      "auto_growth.chunk_size=16MiB|auto_growth.preallocate=20MiB|",
@@ -307,13 +305,9 @@ static const struct {
      "<pytorch>:2:2: pytorch has no memory setting \"expandable_segment\""},
     {"pytorch", "PYTORCH_CUDA_ALLOC_CNF=x:1", NULL,
      "<pytorch>:1:1: pytorch has no memory setting \"PYTORCH_CUDA_ALLOC_CNF\"; write PYTORCH_CUDA_ALLOC_CONF"},
-    {"pytorch", "PYTORCH_CUDA_ALLOC_CONF=backend:nativ", NULL,
-     "<pytorch>:1:25: \"nativ\" is not a value of backend; write "
-     "native"},
+    {"pytorch", "PYTORCH_CUDA_ALLOC_CONF=backend:nativ", NULL, "<pytorch>:1:25: \"nativ\" is not a value of backend; write native"},
     {"pytorch", "max_split_size_mb", NULL, "<pytorch>:1:18: max_split_size_mb has no value; write max_split_size_mb:VALUE"},
-    {"pytorch", "max_split_size_mb:12x", NULL,
-     "<pytorch>:1:1: \"12x\" is not a value of max_split_size_mb; write a whole "
-     "number"},
+    {"pytorch", "max_split_size_mb:12x", NULL, "<pytorch>:1:1: \"12x\" is not a value of max_split_size_mb; write a whole number"},
     {"pytorch", "max_split_size_mb:-1", NULL, "\"-1\" is not a value of max_split_size_mb"},
     {"pytorch", "max_split_size_mb:5", NULL,
      "<pytorch>:1:1: \"5\" is not a value of max_split_size_mb; write a number of at least 20"},
@@ -328,9 +322,7 @@ static const struct {
     {"pytorch", "backend:native max_split_size_mb:64", NULL, "<pytorch>:1:16: a comma must follow the value of backend"},
     {"pytorch", ":5", NULL, "<pytorch>:1:1: a key is missing"},
     {"pytorch", "max_split_size_mb:\x80", NULL, "<pytorch>:1:19: a byte is not printable ASCII"},
-    {"pytorch", "expandable_segments:False", "1.13",
-     "<pytorch>:1:1: pytorch has expandable_segments from 2.1 on, not as of "
-     "1.13"},
+    {"pytorch", "expandable_segments:False", "1.13", "<pytorch>:1:1: pytorch has expandable_segments from 2.1 on, not as of 1.13"},
     {"pytorch", "expandable_segments:False", "2.0", "pytorch has expandable_segments from 2.1 on, not as of 2.0"},
     {"pytorch", "large_segment_size_mb:32", "2.9", "pytorch has large_segment_size_mb from 2.11 on, not as of 2.9"},
     {"pytorch", "roundup_bypass_threshold_mb:64", "1.12", "pytorch has roundup_bypass_threshold_mb from 1.13 on"},
