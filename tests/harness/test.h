@@ -51,6 +51,18 @@ void strata_test_skipped(const char *file, int line, const char *why);
     }                                                                                                                              \
     static void suite##_##test##_with(type *thing)
 
+/* Likewise, once for each `way` from 0 to below `ways`, which is an int that the body has too. */
+#define TEST_WAYS(suite, test, way, ways, type, thing, close, ...)                                                                 \
+    static void suite##_##test##_with(type *thing, __attribute__((unused)) int way);                                               \
+    TEST(suite, test) {                                                                                                            \
+        for (int way = 0; way < (int)(ways); way++) {                                                                              \
+            type opened CLOSED_BY(close) = {0}, *thing = &opened;                                                                  \
+            __VA_ARGS__;                                                                                                           \
+            suite##_##test##_with(thing, way);                                                                                     \
+        }                                                                                                                          \
+    }                                                                                                                              \
+    static void suite##_##test##_with(type *thing, __attribute__((unused)) int way)
+
 #define TEST_SKIP(why)                                                                                                             \
     do {                                                                                                                           \
         strata_test_skipped(__FILE__, __LINE__, why);                                                                              \

@@ -92,17 +92,13 @@ TEST_RIG(growth_moves, old_addresses_stay_mapped_under_running_work, 0, GROWING)
 }
 
 /* Without the option idle memory is mapped again instead. */
-TEST(growth_moves, none_without_the_option) {
-    static const char *const stacks[] = {"stack: [auto_growth_vmm: {moves: false}, vmm]",
-                                         "stack: [auto_growth_vmm: {views: false}, vmm]"};
-    for (size_t i = 0; i < COUNT(stacks); i++) {
-        RIG(rig, stacks[i], 0);
-        strata_block_t blocks[2];
-        begin(&rig, blocks, 2, 24 * MIB);
-        for (int step = 0; step < STEPS; step++) ASSERT_TRUE(replace(&rig, blocks, 2, (size_t)(step % 3 + 1) * 2 * MIB));
-        EXPECT_EQ(moves_of(&rig), 0);
-        RIG_FREE(&rig, blocks[0], blocks[1]);
-    }
+TEST_RIG(growth_moves, none_without_the_option, 0, "stack: [auto_growth_vmm: {moves: false}, vmm]",
+         "stack: [auto_growth_vmm: {views: false}, vmm]") {
+    strata_block_t blocks[2];
+    begin(rig, blocks, 2, 24 * MIB);
+    for (int step = 0; step < STEPS; step++) ASSERT_TRUE(replace(rig, blocks, 2, (size_t)(step % 3 + 1) * 2 * MIB));
+    EXPECT_EQ(moves_of(rig), 0);
+    RIG_FREE(rig, blocks[0], blocks[1]);
 }
 
 /* Each call of the device is refused in turn while blocks grow. A request may fail, but nothing is lost. */

@@ -240,17 +240,13 @@ TEST_RIG(growth_vmm, small_blocks_keep_no_large_handle, 0, EXACT) {
 }
 
 /* A share of what was needed, and at least so much: memory is created before views are made. */
-TEST(growth_vmm, within_the_slack_memory_is_created) {
-    static const char *const stacks[] = {"stack: [auto_growth_vmm: {slack: 0.04, slack_least: 0}, vmm]",
-                                         "stack: [auto_growth_vmm: {slack: 0, slack_least: 16MiB}, vmm]"};
-    for (size_t i = 0; i < sizeof stacks / sizeof *stacks; i++) {
-        RIG(rig, stacks[i], 0);
-        strata_block_t middle = between_two_holes(&rig), block = rig_allocate(&rig, NULL, 4 * MIB);
-        EXPECT_GT(reserved(&rig), 124 * MIB);
-        EXPECT_LE(reserved(&rig), 130 * MIB);
-        EXPECT_EQ(rig_calls(&rig, STRATA_CALL_map), rig_calls(&rig, STRATA_CALL_create));
-        RIG_FREE(&rig, middle, block);
-    }
+TEST_RIG(growth_vmm, within_the_slack_memory_is_created, 0, "stack: [auto_growth_vmm: {slack: 0.04, slack_least: 0}, vmm]",
+         "stack: [auto_growth_vmm: {slack: 0, slack_least: 16MiB}, vmm]") {
+    strata_block_t middle = between_two_holes(rig), block = rig_allocate(rig, NULL, 4 * MIB);
+    EXPECT_GT(reserved(rig), 124 * MIB);
+    EXPECT_LE(reserved(rig), 130 * MIB);
+    EXPECT_EQ(rig_calls(rig, STRATA_CALL_map), rig_calls(rig, STRATA_CALL_create));
+    RIG_FREE(rig, middle, block);
 }
 
 /* A program may ask for more than there is, to see how much that is. */
@@ -318,22 +314,19 @@ TEST_RIG(growth_vmm, addresses_go_back_with_the_last_that_lay_there, 0, EXACT) {
 }
 
 /* Where a mapping could not be ended nobody is served: after a move, and after a release. */
-TEST(growth_vmm, addresses_that_the_device_keeps_serve_nobody) {
-    for (int moved = 0; moved < 2; moved++) {
-        RIG(rig, EXACT, 0);
-        strata_block_t low = rig_allocate(&rig, NULL, 2 * MIB), middle = rig_allocate(&rig, NULL, 120 * MIB),
-                       high = rig_allocate(&rig, NULL, 2 * MIB), larger = {0};
-        RIG_FREE(&rig, low);
-        if (moved) RIG_FREE(&rig, high);
-        if (moved) larger = rig_allocate(&rig, NULL, 4 * MIB);
-        EXPECT_OK(strata_sim_fail(rig.devices[0], STRATA_CALL_unmap, 1, true, STRATA_E_DEVICE));
-        if (!moved) EXPECT_OK(strata_release(rig.s, rig.gpu, NULL));
-        strata_block_t next = rig_allocate(&rig, NULL, 2 * MIB);
-        EXPECT_NE(next.ptr, low.ptr);
-        strata_sim_clear_faults(rig.devices[0]);
-        EXPECT_OK(strata_validate(rig.s));
-        RIG_FREE(&rig, middle, next, moved ? larger : high);
-    }
+TEST_RIG_WAYS(growth_vmm, addresses_that_the_device_keeps_serve_nobody, moved, 2, 0, EXACT) {
+    strata_block_t low = rig_allocate(rig, NULL, 2 * MIB), middle = rig_allocate(rig, NULL, 120 * MIB),
+                   high = rig_allocate(rig, NULL, 2 * MIB), larger = {0};
+    RIG_FREE(rig, low);
+    if (moved) RIG_FREE(rig, high);
+    if (moved) larger = rig_allocate(rig, NULL, 4 * MIB);
+    EXPECT_OK(strata_sim_fail(rig->devices[0], STRATA_CALL_unmap, 1, true, STRATA_E_DEVICE));
+    if (!moved) EXPECT_OK(strata_release(rig->s, rig->gpu, NULL));
+    strata_block_t next = rig_allocate(rig, NULL, 2 * MIB);
+    EXPECT_NE(next.ptr, low.ptr);
+    strata_sim_clear_faults(rig->devices[0]);
+    EXPECT_OK(strata_validate(rig->s));
+    RIG_FREE(rig, middle, next, moved ? larger : high);
 }
 
 /* What is in use above the same source by another stream is never moved to this one. */

@@ -80,25 +80,20 @@ static uint64_t creations(rig_t *rig, size_t size, int count) {
 }
 
 /* Large blocks of one size come in pairs, from 128 MiB on. */
-TEST(handle_bounds, pairs_begin_at_their_size) {
-    for (int less = 0; less < 2; less++) {
-        RIG(rig, "stack: [auto_growth_vmm: {slack: 1, slack_least: 1GiB}, vmm]", 0);
-        uint64_t created = creations(&rig, 128 * MIB - (less ? 2 * MIB : 0), 16);
-        RIG(other, "stack: [auto_growth_vmm: {slack: 1, slack_least: 1GiB}, vmm]", 0);
-        EXPECT_EQ(created < creations(&other, 100 * MIB, 16), !less);
-    }
+TEST_RIG_WAYS(handle_bounds, pairs_begin_at_their_size, less, 2, 0,
+              "stack: [auto_growth_vmm: {slack: 1, slack_least: 1GiB}, vmm]") {
+    uint64_t created = creations(rig, 128 * MIB - (less ? 2 * MIB : 0), 16);
+    RIG(other, "stack: [auto_growth_vmm: {slack: 1, slack_least: 1GiB}, vmm]", 0);
+    EXPECT_EQ(created < creations(&other, 100 * MIB, 16), !less);
 }
 
 /* A growth of eight of the largest handles asks the device first, and then makes one handle where that has less; of a byte less it
  * does not ask. */
-TEST(handle_bounds, a_doubtful_growth_makes_one_handle) {
-    for (int less = 0; less < 2; less++) {
-        RIG_STACK(rig, EXACT, 3 * GIB);
-        uint64_t before = rig_calls(&rig, STRATA_CALL_create);
-        EXPECT_STATUS(STRATA_E_NO_MEMORY, rig_try(&rig, NULL, 4 * GIB - (less ? 2 * MIB : 0)));
-        /* The request is tried twice: six handles of 512 MiB and a refusal, or the refusal alone. */
-        EXPECT_EQ(rig_calls(&rig, STRATA_CALL_create) - before > 6, less);
-    }
+TEST_RIG_WAYS(handle_bounds, a_doubtful_growth_makes_one_handle, less, 2, 3 * GIB, "stack: [" EXACT "]\n") {
+    uint64_t before = rig_calls(rig, STRATA_CALL_create);
+    EXPECT_STATUS(STRATA_E_NO_MEMORY, rig_try(rig, NULL, 4 * GIB - (less ? 2 * MIB : 0)));
+    /* The request is tried twice: six handles of 512 MiB and a refusal, or the refusal alone. */
+    EXPECT_EQ(rig_calls(rig, STRATA_CALL_create) - before > 6, less);
 }
 
 /* As much as the device has is not doubtful. */

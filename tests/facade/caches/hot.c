@@ -37,21 +37,17 @@ TEST_RIG(facade_hot, a_borrowed_pair_takes_no_host_memory_once_its_events_are_ma
 
 /* A thread may have read the way of a cache just before the number of its stack got another life, in the same facade and over another
  * cache. Then it must not go that way. */
-TEST(facade_hot, a_way_serves_no_stack_of_another_cache) {
-    static const char *const presets[] = {"strata-malloc", "pytorch"};
-    for (size_t i = 0; i < COUNT(presets); i++) {
-        RIG(rig, presets[i], 0);
-        strata_block_t block = rig_allocate(&rig, NULL, 65536), again;
-        strata_stack_t *home = strata_stack_of(strata_ref_home(block.ref));
-        EXPECT_OK(strata_auto_growth_direct_low.free_of(rig.s, block.ref, home, strata_free_slow));
-        EXPECT_EQ(rig_figures(&rig).allocated_bytes, 0);
-        EXPECT_STATUS(STRATA_E_STALE, strata_auto_growth_direct_low.free_of(rig.s, block.ref, home, strata_free_slow));
-        EXPECT_OK(strata_validate(rig.s));
-        again = rig_allocate(&rig, NULL, 65536);
-        EXPECT_EQ(again.ptr, block.ptr);
-        EXPECT_NE(again.ref, block.ref);
-        EXPECT_OK(strata_validate(rig.s));
-    }
+TEST_RIG(facade_hot, a_way_serves_no_stack_of_another_cache, 0, "strata-malloc", "pytorch") {
+    strata_block_t block = rig_allocate(rig, NULL, 65536), again;
+    strata_stack_t *home = strata_stack_of(strata_ref_home(block.ref));
+    EXPECT_OK(strata_auto_growth_direct_low.free_of(rig->s, block.ref, home, strata_free_slow));
+    EXPECT_EQ(rig_figures(rig).allocated_bytes, 0);
+    EXPECT_STATUS(STRATA_E_STALE, strata_auto_growth_direct_low.free_of(rig->s, block.ref, home, strata_free_slow));
+    EXPECT_OK(strata_validate(rig->s));
+    again = rig_allocate(rig, NULL, 65536);
+    EXPECT_EQ(again.ptr, block.ptr);
+    EXPECT_NE(again.ref, block.ref);
+    EXPECT_OK(strata_validate(rig->s));
 }
 
 /* The block that stood apart when blocks began to be noted is noted when it is served, also if more is asked for than ever. */

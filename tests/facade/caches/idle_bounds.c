@@ -36,15 +36,11 @@ TEST_RIG(idle_bounds, marks_and_gives_at_their_moments, 0, VMM, CHUNKS) {
 }
 
 /* The stack that falls idle first sets how often the facade looks, whichever is written first. */
-TEST(idle_bounds, the_shortest_time_of_all_stacks_counts) {
-    static const char *const texts[] = {
-        "stack: [auto_growth, system]\nidle: {after: 1s}\nplaces: {pinned: {stack: [auto_growth, system], idle: {after: 3s}}}\n",
-        "stack: [auto_growth, system]\nidle: {after: 3s}\nplaces: {pinned: {stack: [auto_growth, system], idle: {after: 1s}}}\n",
-        "stack: [system]\ngraph: {stack: [auto_growth, system], idle: {after: 1s}}\n"};
-    for (size_t i = 0; i < COUNT(texts); i++) {
-        RIG(rig, texts[i], 0);
-        EXPECT_EQ(strata_facade_of(rig.s)->idle_after, SECOND);
-    }
+TEST_RIG(idle_bounds, the_shortest_time_of_all_stacks_counts, 0,
+         "stack: [auto_growth, system]\nidle: {after: 1s}\nplaces: {pinned: {stack: [auto_growth, system], idle: {after: 3s}}}\n",
+         "stack: [auto_growth, system]\nidle: {after: 3s}\nplaces: {pinned: {stack: [auto_growth, system], idle: {after: 1s}}}\n",
+         "stack: [system]\ngraph: {stack: [auto_growth, system], idle: {after: 1s}}\n") {
+    EXPECT_EQ(strata_facade_of(rig->s)->idle_after, SECOND);
 }
 
 /* A free alone is a request too, also on a stream that ends after it. */

@@ -285,17 +285,10 @@ TEST_RIG(magazines, a_change_of_strategy_waits_for_what_is_lent_alone, 0, KEEPIN
 }
 
 /* The peers' best fit by address has no magazines, and neither has a cache that several stacks share. */
-TEST(magazines, other_caches_have_none) {
-    static const char *const presets[] = {"stack: [stream_safe, auto_growth: {order: address}, system]\n",
-                                          "stack: [stream_safe, auto_growth: {order: any, free_idle_chunk: true}, system]\n",
-                                          "paddle",
-                                          "pytorch",
-                                          "tensorflow",
-                                          "cuda_malloc_async"};
-    for (size_t i = 0; i < COUNT(presets); i++) {
-        RIG(rig, presets[i], 0);
-        EXPECT_EQ(strata_magazines_of(begin(&rig, NULL)), NULL);
-    }
+TEST_RIG(magazines, other_caches_have_none, 0, "stack: [stream_safe, auto_growth: {order: address}, system]\n",
+         "stack: [stream_safe, auto_growth: {order: any, free_idle_chunk: true}, system]\n", "paddle", "pytorch", "tensorflow",
+         "cuda_malloc_async") {
+    EXPECT_EQ(strata_magazines_of(begin(rig, NULL)), NULL);
 }
 
 /* ---- threads ---- */

@@ -16,17 +16,14 @@ static void allocate_all(rig_t *rig, strata_block_t *blocks, size_t count, size_
 }
 
 /* PyTorch's notes on its allocator, 2026-06-01. */
-TEST(facade_reported, blocks_of_half_or_twice_the_size_use_the_same_memory) {
-    for (int larger_first = 0; larger_first < 2; larger_first++) {
-        RIG(rig, "strata", 0);
-        strata_block_t blocks[8];
-        for (int half = 0; half < 2; half++) {
-            bool large = half == !larger_first;
-            allocate_all(&rig, blocks, large ? 4 : 8, large ? 32 * MIB : 16 * MIB);
-            free_all(&rig, blocks, large ? 4 : 8);
-        }
-        EXPECT_LE(peak(&rig), 128 * MIB + PAGE);
+TEST_RIG_WAYS(facade_reported, blocks_of_half_or_twice_the_size_use_the_same_memory, larger_first, 2, 0, "strata") {
+    strata_block_t blocks[8];
+    for (int half = 0; half < 2; half++) {
+        bool large = half == !larger_first;
+        allocate_all(rig, blocks, large ? 4 : 8, large ? 32 * MIB : 16 * MIB);
+        free_all(rig, blocks, large ? 4 : 8);
     }
+    EXPECT_LE(peak(rig), 128 * MIB + PAGE);
 }
 
 /* The same notes. */

@@ -421,19 +421,16 @@ static void *use_in_another_thread(void *context) {
 }
 
 /* Where every thread has memory of its own. */
-TEST(facade_allocators, another_thread_gets_memory_of_its_own) {
-    for (int of_stream = 0; of_stream < 2; of_stream++) {
-        RIG(rig, of_stream ? "strata" : "thread_local", 0);
-        visit_t visit = {.rig = &rig, .allocator = allocator_of(&rig, rig.gpu, of_stream ? STRATA_STREAM_PER_THREAD : NULL, 0)};
-        strata_statistics_t figures = {.struct_size = sizeof figures};
-        strata_block_t own = allocate(visit.allocator, SIZE);
-        in_another_thread(use_in_another_thread, &visit);
-        EXPECT_NE(visit.own.stack, visit.allocator.stack);
-        EXPECT_OK(strata_allocator_statistics(visit.allocator, &figures));
-        EXPECT_EQ(figures.allocations, 1);
-        EXPECT_OK(strata_allocator_free(visit.allocator, visit.block.ref));
-        EXPECT_OK(strata_allocator_free(visit.allocator, own.ref));
-    }
+TEST_RIG_WAYS(facade_allocators, another_thread_gets_memory_of_its_own, of_stream, 2, 0, of_stream ? "strata" : "thread_local") {
+    visit_t visit = {.rig = rig, .allocator = allocator_of(rig, rig->gpu, of_stream ? STRATA_STREAM_PER_THREAD : NULL, 0)};
+    strata_statistics_t figures = {.struct_size = sizeof figures};
+    strata_block_t own = allocate(visit.allocator, SIZE);
+    in_another_thread(use_in_another_thread, &visit);
+    EXPECT_NE(visit.own.stack, visit.allocator.stack);
+    EXPECT_OK(strata_allocator_statistics(visit.allocator, &figures));
+    EXPECT_EQ(figures.allocations, 1);
+    EXPECT_OK(strata_allocator_free(visit.allocator, visit.block.ref));
+    EXPECT_OK(strata_allocator_free(visit.allocator, own.ref));
 }
 
 /* ---- bare functions ---- */

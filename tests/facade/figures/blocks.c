@@ -95,25 +95,22 @@ static void see_and_ask(const strata_snapshot_row_t *row, void *context) {
     if (row->state == 1) EXPECT_EQ(block.ref, row->block.ref);
 }
 
-TEST(facade_blocks, a_snapshot_shows_every_block_once_and_in_order) {
-    for (int i = 0; i < (int)COUNT(presets); i++) {
-        RIG(rig, presets[i], 0);
-        strata_stream_t other = rig_stream(&rig);
-        strata_block_t blocks[100];
-        uint64_t requested = 0;
-        for (int k = 0; k < 100; k++) blocks[k] = rig_allocate(&rig, k % 3 ? other : NULL, (size_t)(k + 1) * 30000);
-        for (int k = 0; k < 100; k += 2) EXPECT_OK(strata_free(rig.s, blocks[k].ref));
-        for (int k = 1; k < 100; k += 2) requested += (size_t)(k + 1) * 30000;
-        uint64_t calls = strata_sim_calls(rig.devices[0]);
-        seen_t seen = {.rig = &rig, .in_order = true, .inside = true};
-        EXPECT_OK(strata_snapshot(rig.s, rig.gpu, see_and_ask, &seen));
-        EXPECT_EQ(strata_sim_calls(rig.devices[0]), calls);
-        EXPECT_TRUE(seen.in_order && seen.inside);
-        EXPECT_EQ(seen.live, 50);
-        EXPECT_EQ(seen.requested, requested);
-        EXPECT_EQ(seen.bytes, rig_figures(&rig).reserved_bytes);
-        EXPECT_EQ(seen.free > 0, i < 2);
-    }
+TEST_RIG_WAYS(facade_blocks, a_snapshot_shows_every_block_once_and_in_order, i, COUNT(presets), 0, presets[i]) {
+    strata_stream_t other = rig_stream(rig);
+    strata_block_t blocks[100];
+    uint64_t requested = 0;
+    for (int k = 0; k < 100; k++) blocks[k] = rig_allocate(rig, k % 3 ? other : NULL, (size_t)(k + 1) * 30000);
+    for (int k = 0; k < 100; k += 2) EXPECT_OK(strata_free(rig->s, blocks[k].ref));
+    for (int k = 1; k < 100; k += 2) requested += (size_t)(k + 1) * 30000;
+    uint64_t calls = strata_sim_calls(rig->devices[0]);
+    seen_t seen = {.rig = rig, .in_order = true, .inside = true};
+    EXPECT_OK(strata_snapshot(rig->s, rig->gpu, see_and_ask, &seen));
+    EXPECT_EQ(strata_sim_calls(rig->devices[0]), calls);
+    EXPECT_TRUE(seen.in_order && seen.inside);
+    EXPECT_EQ(seen.live, 50);
+    EXPECT_EQ(seen.requested, requested);
+    EXPECT_EQ(seen.bytes, rig_figures(rig).reserved_bytes);
+    EXPECT_EQ(seen.free > 0, i < 2);
 }
 
 static void count_in_order(const strata_snapshot_row_t *row, void *context) {

@@ -229,21 +229,19 @@ TEST_STACK(facade_edges, a_release_of_a_pool_that_is_all_in_use_waits_for_nobody
 }
 
 /* What the device does not take back is quarantined, and lives no more. */
-TEST(facade_edges, a_block_that_a_pool_refuses_is_quarantined_and_not_live) {
-    for (int borrowed = 0; borrowed < 2; borrowed++) {
-        RIG_STACK(rig, "cuda_malloc_async", 0);
-        const async_layer_t *self = (const async_layer_t *)rig_domain(&rig)->ordinary.shared[1];
-        strata_stream_t owner = rig_stream(&rig), borrower = rig_stream(&rig);
-        strata_block_t block = rig_allocate(&rig, owner, 3 * MIB);
-        EXPECT_EQ(self->live_bytes, 3 * MIB);
-        if (borrowed) EXPECT_OK(strata_record_stream(rig.s, block.ref, borrower));
-        EXPECT_OK(strata_sim_fail(rig.devices[0], STRATA_CALL_free_async, 1, true, STRATA_E_DEVICE));
-        EXPECT_OK(strata_free(rig.s, block.ref));
-        strata_sim_clear_faults(rig.devices[0]);
-        EXPECT_EQ(rig_figures(&rig).quarantined_bytes, 3 * MIB);
-        EXPECT_EQ(rig_figures(&rig).reserved_bytes, 3 * MIB);
-        EXPECT_EQ(self->live_bytes, 0);
-    }
+TEST_RIG_WAYS(facade_edges, a_block_that_a_pool_refuses_is_quarantined_and_not_live, borrowed, 2, 0,
+              "stack: [cuda_malloc_async]\n") {
+    const async_layer_t *self = (const async_layer_t *)rig_domain(rig)->ordinary.shared[1];
+    strata_stream_t owner = rig_stream(rig), borrower = rig_stream(rig);
+    strata_block_t block = rig_allocate(rig, owner, 3 * MIB);
+    EXPECT_EQ(self->live_bytes, 3 * MIB);
+    if (borrowed) EXPECT_OK(strata_record_stream(rig->s, block.ref, borrower));
+    EXPECT_OK(strata_sim_fail(rig->devices[0], STRATA_CALL_free_async, 1, true, STRATA_E_DEVICE));
+    EXPECT_OK(strata_free(rig->s, block.ref));
+    strata_sim_clear_faults(rig->devices[0]);
+    EXPECT_EQ(rig_figures(rig).quarantined_bytes, 3 * MIB);
+    EXPECT_EQ(rig_figures(rig).reserved_bytes, 3 * MIB);
+    EXPECT_EQ(self->live_bytes, 0);
 }
 
 /* A request that comes to the bound to the byte waits for no pending free; one more does. */

@@ -93,29 +93,27 @@ TEST(facade_full, a_full_table_under_a_decorator_is_told_and_costs_nothing) {
 
 /* A slot whose generations are used up serves no more: its block moves to another slot. Without one it stays out of use until its
  * chunk goes. */
-TEST(facade_full, a_block_whose_slot_is_used_up_is_lost_where_no_other_slot_is_left) {
-    for (int full = 0; full < 2; full++) {
-        RIG(rig, "strategy: used_up\nstack: [auto_growth, system]\n", 0);
-        strata_slab_t *slab = &rig_stack(&rig, NULL)->slab;
-        strata_block_t first = rig_allocate(&rig, NULL, 1000), after = rig_allocate(&rig, NULL, 1000);
-        strata_record_t *record = strata_slab_record(slab, strata_ref_slot(first.ref));
-        EXPECT_OK(strata_free(rig.s, first.ref));
-        record->generation = STRATA_GENERATION_LAST - 1;
-        strata_block_t last = rig_allocate(&rig, NULL, 1000);
-        EXPECT_EQ(last.ptr, first.ptr);
-        uint32_t capacity = full ? shorten(slab, 0) : slab->capacity;
-        EXPECT_OK(strata_free(rig.s, last.ref));
-        slab->capacity = capacity;
-        EXPECT_STATUS(STRATA_E_STALE, strata_free(rig.s, last.ref));
-        EXPECT_EQ(rig_figures(&rig).live_allocations, 1);
-        EXPECT_OK(strata_validate(rig.s));
-        strata_block_t next = rig_allocate(&rig, NULL, 1000);
-        EXPECT_EQ(next.ptr == first.ptr, !full);
-        RIG_FREE(&rig, next, after);
-        EXPECT_OK(strata_release(rig.s, rig.gpu, NULL));
-        /* A chunk with a lost block is not idle. */
-        EXPECT_EQ(rig_figures(&rig).reserved_bytes > 0, full);
-    }
+TEST_RIG_WAYS(facade_full, a_block_whose_slot_is_used_up_is_lost_where_no_other_slot_is_left, full, 2, 0,
+              "strategy: used_up\nstack: [auto_growth, system]\n") {
+    strata_slab_t *slab = &rig_stack(rig, NULL)->slab;
+    strata_block_t first = rig_allocate(rig, NULL, 1000), after = rig_allocate(rig, NULL, 1000);
+    strata_record_t *record = strata_slab_record(slab, strata_ref_slot(first.ref));
+    EXPECT_OK(strata_free(rig->s, first.ref));
+    record->generation = STRATA_GENERATION_LAST - 1;
+    strata_block_t last = rig_allocate(rig, NULL, 1000);
+    EXPECT_EQ(last.ptr, first.ptr);
+    uint32_t capacity = full ? shorten(slab, 0) : slab->capacity;
+    EXPECT_OK(strata_free(rig->s, last.ref));
+    slab->capacity = capacity;
+    EXPECT_STATUS(STRATA_E_STALE, strata_free(rig->s, last.ref));
+    EXPECT_EQ(rig_figures(rig).live_allocations, 1);
+    EXPECT_OK(strata_validate(rig->s));
+    strata_block_t next = rig_allocate(rig, NULL, 1000);
+    EXPECT_EQ(next.ptr == first.ptr, !full);
+    RIG_FREE(rig, next, after);
+    EXPECT_OK(strata_release(rig->s, rig->gpu, NULL));
+    /* A chunk with a lost block is not idle. */
+    EXPECT_EQ(rig_figures(rig).reserved_bytes > 0, full);
 }
 
 static bool tables_grow(void) {

@@ -11,19 +11,17 @@
 enum { LONG = 1000 * 1000 };
 
 /* The fill is refused, and then the free of the chunk that the request made. */
-TEST(facade_undone, a_failing_zero_gives_its_growth_back_and_the_first_reason_stays) {
-    for (int stuck = 0; stuck < 2; stuck++) {
-        RIG(rig, stuck ? "system" : "strata", 0);
-        strata_block_t block = {.ref = 7};
-        strata_allocate_options_t options = {.struct_size = sizeof options, .size = MIB, .flags = STRATA_ZERO};
-        ASSERT_OK(strata_sim_fail(rig.devices[0], STRATA_CALL_fill, 1, false, STRATA_E_DEVICE));
-        if (stuck) ASSERT_OK(strata_sim_fail(rig.devices[0], STRATA_CALL_free, 1, false, STRATA_E_NO_MEMORY));
-        EXPECT_SAYS(STRATA_E_DEVICE, strata_allocate_with(rig.s, rig.gpu, NULL, &options, &block), "fill failed by injection");
-        EXPECT_EQ(strata_last_error()->status, STRATA_E_DEVICE);
-        EXPECT_EQ(block.ref, 7);
-        EXPECT_EQ(rig_figures(&rig).reserved_bytes, stuck ? MIB : 0);
-        EXPECT_EQ(rig_figures(&rig).quarantined_bytes, stuck ? MIB : 0);
-    }
+TEST_RIG_WAYS(facade_undone, a_failing_zero_gives_its_growth_back_and_the_first_reason_stays, stuck, 2, 0,
+              stuck ? "system" : "strata") {
+    strata_block_t block = {.ref = 7};
+    strata_allocate_options_t options = {.struct_size = sizeof options, .size = MIB, .flags = STRATA_ZERO};
+    ASSERT_OK(strata_sim_fail(rig->devices[0], STRATA_CALL_fill, 1, false, STRATA_E_DEVICE));
+    if (stuck) ASSERT_OK(strata_sim_fail(rig->devices[0], STRATA_CALL_free, 1, false, STRATA_E_NO_MEMORY));
+    EXPECT_SAYS(STRATA_E_DEVICE, strata_allocate_with(rig->s, rig->gpu, NULL, &options, &block), "fill failed by injection");
+    EXPECT_EQ(strata_last_error()->status, STRATA_E_DEVICE);
+    EXPECT_EQ(block.ref, 7);
+    EXPECT_EQ(rig_figures(rig).reserved_bytes, stuck ? MIB : 0);
+    EXPECT_EQ(rig_figures(rig).quarantined_bytes, stuck ? MIB : 0);
 }
 
 /* There is no slot for the record, and the device does not take the memory back: nobody holds it. */
@@ -330,25 +328,22 @@ TEST_RIG(facade_undone, what_guard_keeps_of_a_failed_request_is_not_live, 0,
 }
 
 /* One of two owners frees on a stream of which nothing can be had, neither an event nor a wait. */
-TEST(facade_undone, a_shared_block_with_an_unknown_last_use_is_quarantined_by_its_last_owner) {
-    for (int last = 0; last < 2; last++) {
-        RIG(rig, "paddle", 0);
-        strata_stream_t owner = rig_stream(&rig), other = rig_stream(&rig);
-        strata_block_t block = rig_allocate(&rig, owner, 5000);
-        EXPECT_OK(strata_retain(rig.s, block.ref));
-        rig_work(&rig, other, LONG, block.ref);
-        ASSERT_OK(strata_sim_fail(rig.devices[0], STRATA_DEVICE_CALLS, 1, true, STRATA_E_DEVICE));
-        EXPECT_OK(strata_free_on(rig.s, block.ref, other));
-        strata_sim_clear_faults(rig.devices[0]);
-        EXPECT_EQ(rig_figures(&rig).live_allocations, 1);
-        EXPECT_OK(last ? strata_free_on(rig.s, block.ref, other) : strata_free(rig.s, block.ref));
-        EXPECT_STATUS(STRATA_E_STALE, strata_free(rig.s, block.ref));
-        EXPECT_EQ(rig_figures(&rig).live_allocations, 0);
-        EXPECT_EQ(rig_figures(&rig).allocated_bytes, 0);
-        EXPECT_EQ(rig_figures(&rig).quarantined_bytes, block.size);
-        strata_block_t next = rig_allocate(&rig, owner, 5000);
-        EXPECT_NE(next.ptr, block.ptr);
-    }
+TEST_RIG_WAYS(facade_undone, a_shared_block_with_an_unknown_last_use_is_quarantined_by_its_last_owner, last, 2, 0, "paddle") {
+    strata_stream_t owner = rig_stream(rig), other = rig_stream(rig);
+    strata_block_t block = rig_allocate(rig, owner, 5000);
+    EXPECT_OK(strata_retain(rig->s, block.ref));
+    rig_work(rig, other, LONG, block.ref);
+    ASSERT_OK(strata_sim_fail(rig->devices[0], STRATA_DEVICE_CALLS, 1, true, STRATA_E_DEVICE));
+    EXPECT_OK(strata_free_on(rig->s, block.ref, other));
+    strata_sim_clear_faults(rig->devices[0]);
+    EXPECT_EQ(rig_figures(rig).live_allocations, 1);
+    EXPECT_OK(last ? strata_free_on(rig->s, block.ref, other) : strata_free(rig->s, block.ref));
+    EXPECT_STATUS(STRATA_E_STALE, strata_free(rig->s, block.ref));
+    EXPECT_EQ(rig_figures(rig).live_allocations, 0);
+    EXPECT_EQ(rig_figures(rig).allocated_bytes, 0);
+    EXPECT_EQ(rig_figures(rig).quarantined_bytes, block.size);
+    strata_block_t next = rig_allocate(rig, owner, 5000);
+    EXPECT_NE(next.ptr, block.ptr);
 }
 
 typedef struct others {

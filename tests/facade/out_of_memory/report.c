@@ -319,21 +319,19 @@ static void note_event(const strata_out_of_memory_t *event, void *context) {
     last_event = *event;
 }
 
-TEST(facade_report, is_short_where_the_request_or_the_strategy_wants_none) {
-    for (int by_strategy = 0; by_strategy < 2; by_strategy++) {
-        RIG(rig, by_strategy ? "strategy: short\nreport: short\nstack: [auto_growth, system]\n" : "strata", 64 * MIB);
-        EXPECT_OK(strata_add_out_of_memory_observer(rig.s, note_event, NULL, NULL));
-        strata_allocate_options_t options = {
-            .struct_size = sizeof options, .size = 100 * MIB, .flags = by_strategy ? 0 : STRATA_NO_REPORT};
-        strata_block_t none;
-        EXPECT_STATUS(STRATA_E_NO_MEMORY, strata_allocate_with(rig.s, rig.gpu, NULL, &options, &none));
-        EXPECT_STREQ(strata_last_error()->text, heard);
-        EXPECT_EQ(strchr(heard, '\n'), NULL);
-        EXPECT_CONTAINS(heard, "out of memory in gpu:0 on stream NULL: requested 100MiB, 64MiB free on the device; ");
-        EXPECT_EQ(last_event.cause, STRATA_CAUSE_UNKNOWN);
-        EXPECT_EQ(last_event.size, 100 * MIB);
-        EXPECT_EQ(rig_figures(&rig).out_of_memory, 1);
-    }
+TEST_RIG_WAYS(facade_report, is_short_where_the_request_or_the_strategy_wants_none, by_strategy, 2, 64 * MIB,
+              by_strategy ? "strategy: short\nreport: short\nstack: [auto_growth, system]\n" : "strata") {
+    EXPECT_OK(strata_add_out_of_memory_observer(rig->s, note_event, NULL, NULL));
+    strata_allocate_options_t options = {
+        .struct_size = sizeof options, .size = 100 * MIB, .flags = by_strategy ? 0 : STRATA_NO_REPORT};
+    strata_block_t none;
+    EXPECT_STATUS(STRATA_E_NO_MEMORY, strata_allocate_with(rig->s, rig->gpu, NULL, &options, &none));
+    EXPECT_STREQ(strata_last_error()->text, heard);
+    EXPECT_EQ(strchr(heard, '\n'), NULL);
+    EXPECT_CONTAINS(heard, "out of memory in gpu:0 on stream NULL: requested 100MiB, 64MiB free on the device; ");
+    EXPECT_EQ(last_event.cause, STRATA_CAUSE_UNKNOWN);
+    EXPECT_EQ(last_event.size, 100 * MIB);
+    EXPECT_EQ(rig_figures(rig).out_of_memory, 1);
 }
 
 /* What the device has free is left out, and the request fails as ever. */

@@ -95,19 +95,16 @@ static void *borrow_and_leave(void *argument) {
 }
 
 /* One handle, a stream of each thread: each is a borrower, and takes back its own borrow alone. */
-TEST(facade_default_stream, the_same_handle_in_two_threads_is_two_borrowers) {
-    for (int others = 0; others < 3; others++) {
-        RIG(rig, "strata", 0);
-        own_t own = {.rig = &rig, .block = rig_allocate(&rig, rig_stream(&rig), 1000)};
-        for (int i = 0; i < others; i++) in_another_thread(borrow_and_leave, &own);
-        EXPECT_OK(strata_record_stream(rig.s, own.block.ref, STRATA_STREAM_PER_THREAD));
-        EXPECT_OK(strata_record_stream(rig.s, own.block.ref, STRATA_STREAM_PER_THREAD));
-        EXPECT_EQ(rig_figures(&rig).borrows, 1 + others);
-        EXPECT_OK(strata_erase_stream(rig.s, own.block.ref, STRATA_STREAM_PER_THREAD));
-        uint64_t waits = rig_calls(&rig, STRATA_CALL_synchronise);
-        EXPECT_OK(strata_free(rig.s, own.block.ref));
-        EXPECT_EQ(rig_calls(&rig, STRATA_CALL_synchronise) > waits, others > 0);
-    }
+TEST_RIG_WAYS(facade_default_stream, the_same_handle_in_two_threads_is_two_borrowers, others, 3, 0, "strata") {
+    own_t own = {.rig = rig, .block = rig_allocate(rig, rig_stream(rig), 1000)};
+    for (int i = 0; i < others; i++) in_another_thread(borrow_and_leave, &own);
+    EXPECT_OK(strata_record_stream(rig->s, own.block.ref, STRATA_STREAM_PER_THREAD));
+    EXPECT_OK(strata_record_stream(rig->s, own.block.ref, STRATA_STREAM_PER_THREAD));
+    EXPECT_EQ(rig_figures(rig).borrows, 1 + others);
+    EXPECT_OK(strata_erase_stream(rig->s, own.block.ref, STRATA_STREAM_PER_THREAD));
+    uint64_t waits = rig_calls(rig, STRATA_CALL_synchronise);
+    EXPECT_OK(strata_free(rig->s, own.block.ref));
+    EXPECT_EQ(rig_calls(rig, STRATA_CALL_synchronise) > waits, others > 0);
 }
 
 static void *ask_for_the_owner(void *argument) {

@@ -13,32 +13,28 @@ static strata_statistics_t of_no_pool(rig_t *rig) {
 }
 
 /* Its stack ends with the stream; what it counted does not. */
-TEST(facade_ended_streams, the_figures_of_a_forgotten_stream_stay) {
-    static const char *const stacks[] = {"stream_safe, system", "cuda_malloc_async", "stream_safe, auto_growth, system",
-                                         "buffered, system"};
-    for (int i = 0; i < 4; i++) {
-        RIG_STACK(rig, stacks[i], 0);
-        strata_stream_t ends = rig_stream(&rig), borrower = rig_stream(&rig), stays = rig_stream(&rig);
-        strata_block_t block = rig_allocate(&rig, ends, 30 * MIB), again = rig_allocate(&rig, ends, MIB);
-        EXPECT_OK(strata_free(rig.s, again.ref));
-        rig_borrow(&rig, block.ref, borrower, 1000 * 1000);
-        EXPECT_OK(strata_free(rig.s, block.ref));
-        rig_advance(&rig, 3 * 1000 * 1000);
-        EXPECT_OK(strata_release(rig.s, rig.gpu, NULL));
-        strata_statistics_t before = of_no_pool(&rig), after;
-        EXPECT_GE(before.peak_reserved_bytes, 31 * MIB);
-        EXPECT_EQ(before.reserved_bytes, 0);
-        uint32_t stack_count = rig_domain(&rig)->stack_count;
-        EXPECT_OK(strata_stream_forget(rig.s, rig.gpu, ends));
-        EXPECT_LT(rig_domain(&rig)->stack_count, stack_count);
-        after = of_no_pool(&rig);
+TEST_STACK(facade_ended_streams, the_figures_of_a_forgotten_stream_stay, 0, "stream_safe, system", "cuda_malloc_async",
+           "stream_safe, auto_growth, system", "buffered, system") {
+    strata_stream_t ends = rig_stream(rig), borrower = rig_stream(rig), stays = rig_stream(rig);
+    strata_block_t block = rig_allocate(rig, ends, 30 * MIB), again = rig_allocate(rig, ends, MIB);
+    EXPECT_OK(strata_free(rig->s, again.ref));
+    rig_borrow(rig, block.ref, borrower, 1000 * 1000);
+    EXPECT_OK(strata_free(rig->s, block.ref));
+    rig_advance(rig, 3 * 1000 * 1000);
+    EXPECT_OK(strata_release(rig->s, rig->gpu, NULL));
+    strata_statistics_t before = of_no_pool(rig), after;
+    EXPECT_GE(before.peak_reserved_bytes, 31 * MIB);
+    EXPECT_EQ(before.reserved_bytes, 0);
+    uint32_t stack_count = rig_domain(rig)->stack_count;
+    EXPECT_OK(strata_stream_forget(rig->s, rig->gpu, ends));
+    EXPECT_LT(rig_domain(rig)->stack_count, stack_count);
+    after = of_no_pool(rig);
 #define EXPECT_SAME(name, unit, kind, meaning) EXPECT_EQ(after.name, before.name);
-        STRATA_STATISTICS_MAP(EXPECT_SAME)
+    STRATA_STATISTICS_MAP(EXPECT_SAME)
 #undef EXPECT_SAME
-        EXPECT_EQ(after.peak_reserved_bytes, before.peak_reserved_bytes);
-        EXPECT_OK(strata_free(rig.s, rig_allocate(&rig, stays, MIB).ref));
-        EXPECT_GE(of_no_pool(&rig).peak_reserved_bytes, before.peak_reserved_bytes);
-    }
+    EXPECT_EQ(after.peak_reserved_bytes, before.peak_reserved_bytes);
+    EXPECT_OK(strata_free(rig->s, rig_allocate(rig, stays, MIB).ref));
+    EXPECT_GE(of_no_pool(rig).peak_reserved_bytes, before.peak_reserved_bytes);
 }
 
 static void *leave_idle(void *argument) {

@@ -71,41 +71,35 @@ TEST(facade_uses, a_stream_that_ends_takes_one_event_for_all_that_it_uses) {
 }
 
 /* A use that was recorded in a capture is never over; the uses after it, by the same stream, are. */
-TEST(facade_uses, what_a_capture_used_is_quarantined_and_holds_back_none_after_it) {
-    for (int i = 0; i < STACKS; i++) {
-        RIG_BY(rig, rig_open(&rig, stacks[i], NULL, 0, 0, 1));
-        strata_stream_t owner = rig_stream(&rig), borrower = rig_stream(&rig);
-        strata_block_t captured = rig_allocate(&rig, owner, SIZE), later = rig_allocate(&rig, owner, SIZE);
-        EXPECT_OK(strata_record_stream(rig.s, captured.ref, borrower));
-        EXPECT_OK(strata_record_stream(rig.s, later.ref, borrower));
-        rig_begin_capture(&rig, borrower);
-        EXPECT_OK(strata_free(rig.s, captured.ref));
-        rig_end_capture(&rig, borrower);
-        EXPECT_OK(strata_free(rig.s, later.ref));
-        EXPECT_EQ(rig_figures(&rig).deferred_bytes, 2 * SIZE);
-        rig_advance(&rig, MILLISECOND);
-        EXPECT_OK(strata_free(rig.s, rig_allocate(&rig, owner, 1000).ref));
-        EXPECT_EQ(rig_figures(&rig).deferred_bytes, 0);
-        EXPECT_EQ(rig_figures(&rig).quarantined_bytes, captured.size);
-    }
+TEST_RIG_WAYS(facade_uses, what_a_capture_used_is_quarantined_and_holds_back_none_after_it, i, STACKS, 0, stacks[i]) {
+    strata_stream_t owner = rig_stream(rig), borrower = rig_stream(rig);
+    strata_block_t captured = rig_allocate(rig, owner, SIZE), later = rig_allocate(rig, owner, SIZE);
+    EXPECT_OK(strata_record_stream(rig->s, captured.ref, borrower));
+    EXPECT_OK(strata_record_stream(rig->s, later.ref, borrower));
+    rig_begin_capture(rig, borrower);
+    EXPECT_OK(strata_free(rig->s, captured.ref));
+    rig_end_capture(rig, borrower);
+    EXPECT_OK(strata_free(rig->s, later.ref));
+    EXPECT_EQ(rig_figures(rig).deferred_bytes, 2 * SIZE);
+    rig_advance(rig, MILLISECOND);
+    EXPECT_OK(strata_free(rig->s, rig_allocate(rig, owner, 1000).ref));
+    EXPECT_EQ(rig_figures(rig).deferred_bytes, 0);
+    EXPECT_EQ(rig_figures(rig).quarantined_bytes, captured.size);
 }
 
 /* A stream whose last work was captured ends: its event never passes, and what it used is nobody's. */
-TEST(facade_uses, what_a_stream_used_that_ended_in_a_capture_is_quarantined) {
-    for (int i = 0; i < STACKS; i++) {
-        RIG_BY(rig, rig_open(&rig, stacks[i], NULL, 0, 0, 1));
-        strata_stream_t owner = rig_stream(&rig), borrower = rig_stream(&rig);
-        strata_block_t block = rig_allocate(&rig, owner, SIZE);
-        EXPECT_OK(strata_record_stream(rig.s, block.ref, borrower));
-        rig_begin_capture(&rig, borrower);
-        EXPECT_OK(strata_stream_forget(rig.s, rig.gpu, borrower));
-        rig_end_capture(&rig, borrower);
-        EXPECT_OK(strata_free(rig.s, block.ref));
-        rig_advance(&rig, MILLISECOND);
-        EXPECT_OK(strata_free(rig.s, rig_allocate(&rig, owner, 1000).ref));
-        EXPECT_EQ(rig_figures(&rig).deferred_bytes, 0);
-        EXPECT_EQ(rig_figures(&rig).quarantined_bytes, block.size);
-    }
+TEST_RIG_WAYS(facade_uses, what_a_stream_used_that_ended_in_a_capture_is_quarantined, i, STACKS, 0, stacks[i]) {
+    strata_stream_t owner = rig_stream(rig), borrower = rig_stream(rig);
+    strata_block_t block = rig_allocate(rig, owner, SIZE);
+    EXPECT_OK(strata_record_stream(rig->s, block.ref, borrower));
+    rig_begin_capture(rig, borrower);
+    EXPECT_OK(strata_stream_forget(rig->s, rig->gpu, borrower));
+    rig_end_capture(rig, borrower);
+    EXPECT_OK(strata_free(rig->s, block.ref));
+    rig_advance(rig, MILLISECOND);
+    EXPECT_OK(strata_free(rig->s, rig_allocate(rig, owner, 1000).ref));
+    EXPECT_EQ(rig_figures(rig).deferred_bytes, 0);
+    EXPECT_EQ(rig_figures(rig).quarantined_bytes, block.size);
 }
 
 /* ---- pools whose blocks have no owner ---- */

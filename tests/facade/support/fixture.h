@@ -162,6 +162,10 @@ static inline void in_threads(void *(*body)(void *), void *contexts, size_t size
 /* Likewise, opened as the test says: TEST_BY(suite, name, rig_open(rig, "strata", NULL, 0, 0, 2)) { ... } */
 #define TEST_BY(suite, name, open) TEST_WITH(suite, name, rig_t, rig, rig_finish, open)
 
+/* A test of a rig, once for each `way` from 0 to below `ways`. */
+#define TEST_RIG_WAYS(suite, name, way, ways, capacity, strategy)                                                                  \
+    TEST_WAYS(suite, name, way, ways, rig_t, rig, rig_finish, rig_open(rig, strategy, NULL, 0, capacity, 1))
+
 /* A decorator from outside: DECORATOR("test_x", STRATA_SCOPE_DEVICE, allocate_fn, free_fn, .guarded = true) */
 #define DECORATOR(its_name, its_scope, its_allocate, ...)                                                                          \
     {                                                                                                                              \
