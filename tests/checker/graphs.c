@@ -196,23 +196,20 @@ static strata_handle_t graph_of_pool(watched_t *w, uint64_t pool, bool write) {
     return end(w);
 }
 
-TEST(checker_graphs, a_block_served_since_is_overwritten_or_read_by_a_stranger) {
-    for (int write = 0; write < 2; write++) {
-        OPENED(watched_t, w, watched_close, watched_open(&w, STRATA_CHECKER_ALL));
-        strata_handle_t graph = graph_of_pool(&w, 0, write);
-        launch(&w, graph, A(&w));
-        strata_checker_freed(w.checker, 1);
-        serve(&w, 2, 1, A(&w)); /* beside it */
-        EXPECT_HAZARDS(&w, SERVED_SINCE, 0);
-        serve(&w, 3, 0, A(&w));
-        work_at(&w, 0, A(&w), true);
-        launch(&w, graph, A(&w));
-        launch(&w, graph, A(&w));
-        EXPECT_HAZARDS(&w, SERVED_SINCE, 1);
-        strata_checker_freed(w.checker, 3);
-        launch(&w, graph, A(&w));
-        EXPECT_EQ(strata_checker_hazards_of(w.checker, STRATA_HAZARD_USE_AFTER_FREE), 1);
-    }
+TEST_WATCHED_WAYS(checker_graphs, a_block_served_since_is_overwritten_or_read_by_a_stranger, write, 2) {
+    strata_handle_t graph = graph_of_pool(w, 0, write);
+    launch(w, graph, A(w));
+    strata_checker_freed(w->checker, 1);
+    serve(w, 2, 1, A(w)); /* beside it */
+    EXPECT_HAZARDS(w, SERVED_SINCE, 0);
+    serve(w, 3, 0, A(w));
+    work_at(w, 0, A(w), true);
+    launch(w, graph, A(w));
+    launch(w, graph, A(w));
+    EXPECT_HAZARDS(w, SERVED_SINCE, 1);
+    strata_checker_freed(w->checker, 3);
+    launch(w, graph, A(w));
+    EXPECT_EQ(strata_checker_hazards_of(w->checker, STRATA_HAZARD_USE_AFTER_FREE), 1);
 }
 
 /* What was there at the capture may be touched as long as it lives, be it of a pool or of none. */
@@ -329,21 +326,18 @@ static strata_address_t allocate_in_the_capture(watched_t *w, uint64_t name) {
 }
 
 /* What a graph allocates is its own at each launch, however the block of the last one ended. */
-TEST(checker_graphs, a_graph_allocates_its_memory_at_each_launch) {
-    for (int way = 0; way < 3; way++) {
-        OPENED(watched_t, w, watched_close, watched_open(&w, STRATA_CHECKER_ALL));
-        begin(&w);
-        strata_address_t address = allocate_in_the_capture(&w, 1);
-        if (way == 0) strata_checker_freed(w.checker, 1);
-        if (way == 0) EXPECT_OK(strata_device_free_async(w.device, address, A(&w)));
-        strata_handle_t graph = end(&w);
-        launch(&w, graph, A(&w));
-        if (way != 0) strata_checker_freed(w.checker, 1);
-        if (way == 1) EXPECT_OK(strata_device_free_async(w.device, address, A(&w)));
-        if (way == 2) put(w.device, address);
-        launch(&w, graph, A(&w));
-        EXPECT_HAZARDS(&w, GIVEN_BACK, 0);
-    }
+TEST_WATCHED_WAYS(checker_graphs, a_graph_allocates_its_memory_at_each_launch, way, 3) {
+    begin(w);
+    strata_address_t address = allocate_in_the_capture(w, 1);
+    if (way == 0) strata_checker_freed(w->checker, 1);
+    if (way == 0) EXPECT_OK(strata_device_free_async(w->device, address, A(w)));
+    strata_handle_t graph = end(w);
+    launch(w, graph, A(w));
+    if (way != 0) strata_checker_freed(w->checker, 1);
+    if (way == 1) EXPECT_OK(strata_device_free_async(w->device, address, A(w)));
+    if (way == 2) put(w->device, address);
+    launch(w, graph, A(w));
+    EXPECT_HAZARDS(w, GIVEN_BACK, 0);
 }
 
 /* To others it is memory like any: gone with its graph, or with its free where it outlived the graph. */

@@ -83,14 +83,11 @@ TEST_WATCHED(checker_hands, a_stream_learns_from_each_thread_that_submits) {
 }
 
 /* A stream that does not block is after the legacy stream by nothing. */
-TEST(checker_hands, legacy_work_orders_nothing_of_a_stream_that_does_not_block) {
-    for (int blocking = 0; blocking < 2; blocking++) {
-        OPENED(watched_t, w, watched_close, watched_open(&w, STRATA_CHECKER_ALL));
-        strata_handle_t stream = stream_new(w.device, blocking ? STRATA_STREAM_BLOCKING : STRATA_STREAM_NON_BLOCKING);
-        work_at(&w, 0, NULL, true);
-        work_at(&w, 0, stream, true);
-        EXPECT_HAZARDS(&w, RACE, blocking ? 0 : 1);
-    }
+TEST_WATCHED_WAYS(checker_hands, legacy_work_orders_nothing_of_a_stream_that_does_not_block, blocking, 2) {
+    strata_handle_t stream = stream_new(w->device, blocking ? STRATA_STREAM_BLOCKING : STRATA_STREAM_NON_BLOCKING);
+    work_at(w, 0, NULL, true);
+    work_at(w, 0, stream, true);
+    EXPECT_HAZARDS(w, RACE, blocking ? 0 : 1);
 }
 
 /* What a host and a legacy stream do next is news, though they have learned nothing since they were last asked. */
@@ -123,23 +120,20 @@ TEST_WATCHED(checker_hands, planned_memory_of_a_stream_that_is_gone_is_freed_by_
 /* ---- memory that goes back ---- */
 
 /* An owner that never used its block leaves what was before it to be waited for. */
-TEST(checker_hands, memory_goes_back_after_earlier_owners_too) {
-    for (int waits = 0; waits < 2; waits++) {
-        OPENED(watched_t, w, watched_close, watched_open(&w, STRATA_CHECKER_ALL));
-        mapped_t m = map_new(w.device, 2 * MIB);
-        strata_access_t access = {m.address, 8, true};
-        strata_checker_block_t block = {.name = 1, .device = w.device, .stream = A(&w), .address = m.address, .size = 2 * MIB};
-        strata_checker_allocated(w.checker, &block);
-        EXPECT_OK(strata_device_work(w.device, A(&w), 100 * US, &access, 1));
-        strata_checker_freed(w.checker, 1);
-        block.name = 2;
-        strata_checker_allocated(w.checker, &block);
-        strata_checker_freed(w.checker, 2);
-        if (waits) EXPECT_OK(strata_device_stream_synchronise(w.device, A(&w)));
-        else strata_sim_advance_to(w.sim.world, strata_sim_device_end(w.device)); /* done, and seen by nobody */
-        EXPECT_OK(strata_device_unmap(w.device, m.address, 2 * MIB));
-        EXPECT_HAZARDS(&w, UNDER_WORK, waits ? 0 : 1);
-    }
+TEST_WATCHED_WAYS(checker_hands, memory_goes_back_after_earlier_owners_too, waits, 2) {
+    mapped_t m = map_new(w->device, 2 * MIB);
+    strata_access_t access = {m.address, 8, true};
+    strata_checker_block_t block = {.name = 1, .device = w->device, .stream = A(w), .address = m.address, .size = 2 * MIB};
+    strata_checker_allocated(w->checker, &block);
+    EXPECT_OK(strata_device_work(w->device, A(w), 100 * US, &access, 1));
+    strata_checker_freed(w->checker, 1);
+    block.name = 2;
+    strata_checker_allocated(w->checker, &block);
+    strata_checker_freed(w->checker, 2);
+    if (waits) EXPECT_OK(strata_device_stream_synchronise(w->device, A(w)));
+    else strata_sim_advance_to(w->sim.world, strata_sim_device_end(w->device)); /* done, and seen by nobody */
+    EXPECT_OK(strata_device_unmap(w->device, m.address, 2 * MIB));
+    EXPECT_HAZARDS(w, UNDER_WORK, waits ? 0 : 1);
 }
 
 /* What goes back in a stream's order is rule 6's matter, what the host takes back is rule 7's. */

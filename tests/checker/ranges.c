@@ -92,21 +92,18 @@ TEST(checker_ranges, a_fill_of_a_part_is_after_all_that_was_there) {
 }
 
 /* The next owner is after the fill where there was one, and after the last use where there was none. */
-TEST(checker_ranges, an_owner_is_after_fills_and_uses_of_every_part) {
-    for (int way = 0; way < 3; way++) {
-        OPENED(watched_t, w, watched_close, watched_open(&w, STRATA_CHECKER_ALL));
-        serve(&w, 1, 0, A(&w));
-        work_at(&w, 0, A(&w), true);
-        strata_checker_freed(w.checker, 1);
-        order(&w, B(&w), A(&w));
-        if (way == 0) order(&w, C(&w), A(&w));
-        fill_at(&w, 4096, 4096, B(&w));
-        if (way == 1) order(&w, C(&w), B(&w));
-        serve(&w, 2, 0, C(&w));
-        if (way == 2) EXPECT_OK(strata_device_synchronise(w.device));
-        work_at(&w, 0, C(&w), true);
-        EXPECT_HAZARDS(&w, NEW_OWNER, way == 0 ? 1 : 0);
-    }
+TEST_WATCHED_WAYS(checker_ranges, an_owner_is_after_fills_and_uses_of_every_part, way, 3) {
+    serve(w, 1, 0, A(w));
+    work_at(w, 0, A(w), true);
+    strata_checker_freed(w->checker, 1);
+    order(w, B(w), A(w));
+    if (way == 0) order(w, C(w), A(w));
+    fill_at(w, 4096, 4096, B(w));
+    if (way == 1) order(w, C(w), B(w));
+    serve(w, 2, 0, C(w));
+    if (way == 2) EXPECT_OK(strata_device_synchronise(w->device));
+    work_at(w, 0, C(w), true);
+    EXPECT_HAZARDS(w, NEW_OWNER, way == 0 ? 1 : 0);
 }
 
 /* Raw memory that is filled in part stays raw memory: what is not ordered races there, what it was races too. */
@@ -129,19 +126,16 @@ TEST(checker_ranges, a_fill_of_raw_memory_is_an_access_of_that_part) {
 }
 
 /* A part of a pool's memory is as valid as the whole. */
-TEST(checker_ranges, a_filled_part_of_pool_memory_is_valid_after_the_allocation) {
-    for (int ordered = 0; ordered < 2; ordered++) {
-        OPENED(watched_t, w, watched_close, watched_open(&w, STRATA_CHECKER_ALL));
-        strata_address_t address = 0;
-        EXPECT_OK(strata_device_malloc_async(w.device, NULL, MIB, A(&w), &address));
-        EXPECT_OK(strata_device_fill(w.device, address, 0, 4096, A(&w)));
-        if (ordered) order(&w, B(&w), A(&w));
-        strata_checker_block_t block = {.name = 1, .device = w.device, .stream = B(&w), .address = address, .size = 4096};
-        strata_checker_allocated(w.checker, &block);
-        strata_access_t access = {address, 4096, true};
-        EXPECT_OK(strata_device_work(w.device, B(&w), 100 * US, &access, 1));
-        EXPECT_EQ(strata_checker_hazards_of(w.checker, STRATA_HAZARD_OUTSIDE), ordered ? 0 : 1);
-    }
+TEST_WATCHED_WAYS(checker_ranges, a_filled_part_of_pool_memory_is_valid_after_the_allocation, ordered, 2) {
+    strata_address_t address = 0;
+    EXPECT_OK(strata_device_malloc_async(w->device, NULL, MIB, A(w), &address));
+    EXPECT_OK(strata_device_fill(w->device, address, 0, 4096, A(w)));
+    if (ordered) order(w, B(w), A(w));
+    strata_checker_block_t block = {.name = 1, .device = w->device, .stream = B(w), .address = address, .size = 4096};
+    strata_checker_allocated(w->checker, &block);
+    strata_access_t access = {address, 4096, true};
+    EXPECT_OK(strata_device_work(w->device, B(w), 100 * US, &access, 1));
+    EXPECT_EQ(strata_checker_hazards_of(w->checker, STRATA_HAZARD_OUTSIDE), ordered ? 0 : 1);
 }
 
 /* It concerns its own bytes alone: a block beside it in the same memory is after nothing of it. */

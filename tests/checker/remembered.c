@@ -48,38 +48,32 @@ TEST(remembered, an_access_that_another_stands_for_leaves_the_others_in_order) {
 }
 
 /* A report says of the other side what is remembered of it; of what is too long ago nothing stands in its place. */
-TEST(remembered, an_access_too_long_ago_is_told_without_its_moment) {
-    for (int long_ago = 0; long_ago < 2; long_ago++) {
-        OPENED(watched_t, w, watched_close, watched_open(&w, STRATA_CHECKER_ALL));
-        serve(&w, 1, 0, A(&w));
-        work_at(&w, 0, A(&w), true);
-        serve(&w, 2, 1, A(&w));
-        for (int i = 0; i < (long_ago ? 1 << 17 : 1); i++) {
-            strata_checker_borrowed(w.checker, 2, B(&w));
-            strata_checker_erased(w.checker, 2, B(&w));
-        }
-        work_at(&w, 0, B(&w), true);
-        EXPECT_HAZARDS(&w, RACE, 1);
-        const char *report = strata_checker_report(w.checker, 0);
-        EXPECT_CONTAINS(report, "  <- here\n");
-        EXPECT_CONTAINS(report, "the other side, on ");
-        EXPECT_EQ(strstr(report, "  <- this\n") == NULL, long_ago);
-        strata_checker_borrowed(w.checker, 1, B(&w));
-        strata_checker_freed(w.checker, 1);
-        strata_checker_freed(w.checker, 2);
+TEST_WATCHED_WAYS(remembered, an_access_too_long_ago_is_told_without_its_moment, long_ago, 2) {
+    serve(w, 1, 0, A(w));
+    work_at(w, 0, A(w), true);
+    serve(w, 2, 1, A(w));
+    for (int i = 0; i < (long_ago ? 1 << 17 : 1); i++) {
+        strata_checker_borrowed(w->checker, 2, B(w));
+        strata_checker_erased(w->checker, 2, B(w));
     }
+    work_at(w, 0, B(w), true);
+    EXPECT_HAZARDS(w, RACE, 1);
+    const char *report = strata_checker_report(w->checker, 0);
+    EXPECT_CONTAINS(report, "  <- here\n");
+    EXPECT_CONTAINS(report, "the other side, on ");
+    EXPECT_EQ(strstr(report, "  <- this\n") == NULL, long_ago);
+    strata_checker_borrowed(w->checker, 1, B(w));
+    strata_checker_freed(w->checker, 1);
+    strata_checker_freed(w->checker, 2);
 }
 
 /* An access that stands for the last takes no more room than it: what is older is not forgotten for it. */
-TEST(remembered, an_access_again_and_again_is_one) {
-    for (int write = 0; write < 2; write++) {
-        OPENED(watched_t, w, watched_close, watched_open(&w, STRATA_CHECKER_ALL));
-        serve(&w, 1, 0, A(&w));
-        work_on_tile(&w, 1, A(&w), true);
-        for (int i = 0; i < KEPT; i++) work_on_tile(&w, 0, A(&w), write != 0);
-        work_on_tile(&w, 1, B(&w), false);
-        EXPECT_HAZARDS(&w, RACE, 1);
-        strata_checker_borrowed(w.checker, 1, B(&w));
-        strata_checker_freed(w.checker, 1);
-    }
+TEST_WATCHED_WAYS(remembered, an_access_again_and_again_is_one, write, 2) {
+    serve(w, 1, 0, A(w));
+    work_on_tile(w, 1, A(w), true);
+    for (int i = 0; i < KEPT; i++) work_on_tile(w, 0, A(w), write != 0);
+    work_on_tile(w, 1, B(w), false);
+    EXPECT_HAZARDS(w, RACE, 1);
+    strata_checker_borrowed(w->checker, 1, B(w));
+    strata_checker_freed(w->checker, 1);
 }

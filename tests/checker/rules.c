@@ -8,35 +8,29 @@
 #define C(w) ((w)->streams[2])
 
 /* It takes the time of the wait, but nobody promises that wait: an allocator may not rest on it. */
-TEST(checker_rules, the_wait_of_a_free_of_pinned_memory_is_no_order) {
-    for (int waits = 0; waits < 2; waits++) {
-        OPENED(watched_t, w, watched_close, watched_open(&w, STRATA_CHECKER_ALL));
-        strata_address_t pinned = 0;
-        EXPECT_OK(strata_device_host_alloc(w.device, STRATA_MEMORY_PINNED, MIB, 256, 0, &pinned));
-        strata_access_t access = {pinned, MIB, true};
-        EXPECT_OK(strata_device_work(w.device, A(&w), 100 * US, &access, 1));
-        if (waits) EXPECT_OK(strata_device_stream_synchronise(w.device, A(&w)));
-        EXPECT_OK(strata_device_host_free(w.device, STRATA_MEMORY_PINNED, pinned));
-        EXPECT_GE(strata_sim_now(w.sim.world), strata_sim_device_end(w.device));
-        EXPECT_HAZARDS(&w, UNDER_WORK, waits ? 0 : 1);
-    }
+TEST_WATCHED_WAYS(checker_rules, the_wait_of_a_free_of_pinned_memory_is_no_order, waits, 2) {
+    strata_address_t pinned = 0;
+    EXPECT_OK(strata_device_host_alloc(w->device, STRATA_MEMORY_PINNED, MIB, 256, 0, &pinned));
+    strata_access_t access = {pinned, MIB, true};
+    EXPECT_OK(strata_device_work(w->device, A(w), 100 * US, &access, 1));
+    if (waits) EXPECT_OK(strata_device_stream_synchronise(w->device, A(w)));
+    EXPECT_OK(strata_device_host_free(w->device, STRATA_MEMORY_PINNED, pinned));
+    EXPECT_GE(strata_sim_now(w->sim.world), strata_sim_device_end(w->device));
+    EXPECT_HAZARDS(w, UNDER_WORK, waits ? 0 : 1);
 }
 
 /* ---- events ---- */
 
 /* Recorded again an event says what its new stream has, and nothing of the old one. */
-TEST(checker_rules, an_event_recorded_again_forgets_what_it_said) {
-    for (int again = 0; again < 2; again++) {
-        OPENED(watched_t, w, watched_close, watched_open(&w, STRATA_CHECKER_ALL));
-        strata_handle_t event = event_new(w.device);
-        work_at(&w, 0, A(&w), true);
-        order(&w, A(&w), B(&w));
-        EXPECT_OK(strata_device_event_record(w.device, event, A(&w)));
-        if (again) EXPECT_OK(strata_device_event_record(w.device, event, stream_new(w.device, STRATA_STREAM_NON_BLOCKING)));
-        EXPECT_OK(strata_device_stream_wait(w.device, C(&w), event));
-        work_at(&w, 0, C(&w), true);
-        EXPECT_HAZARDS(&w, RACE, (uint64_t)again);
-    }
+TEST_WATCHED_WAYS(checker_rules, an_event_recorded_again_forgets_what_it_said, again, 2) {
+    strata_handle_t event = event_new(w->device);
+    work_at(w, 0, A(w), true);
+    order(w, A(w), B(w));
+    EXPECT_OK(strata_device_event_record(w->device, event, A(w)));
+    if (again) EXPECT_OK(strata_device_event_record(w->device, event, stream_new(w->device, STRATA_STREAM_NON_BLOCKING)));
+    EXPECT_OK(strata_device_stream_wait(w->device, C(w), event));
+    work_at(w, 0, C(w), true);
+    EXPECT_HAZARDS(w, RACE, (uint64_t)again);
 }
 
 /* A record is after what its thread has seen; so is a wait. */
@@ -113,14 +107,11 @@ TEST_WATCHED(checker_rules, neighbours_do_not_race) {
 }
 
 /* A read of what was written does not stand for the write, nor a part for the whole. */
-TEST(checker_rules, a_write_is_remembered_after_a_read_and_a_part) {
-    for (int part = 0; part < 2; part++) {
-        OPENED(watched_t, w, watched_close, watched_open(&w, STRATA_CHECKER_ALL));
-        touch(&w, 0, 4096, A(&w), true);
-        touch(&w, 0, part ? 2048 : 4096, A(&w), part);
-        touch(&w, part ? 2048 : 0, 2048, B(&w), false);
-        EXPECT_HAZARDS(&w, RACE, 1);
-    }
+TEST_WATCHED_WAYS(checker_rules, a_write_is_remembered_after_a_read_and_a_part, part, 2) {
+    touch(w, 0, 4096, A(w), true);
+    touch(w, 0, part ? 2048 : 4096, A(w), part);
+    touch(w, part ? 2048 : 0, 2048, B(w), false);
+    EXPECT_HAZARDS(w, RACE, 1);
 }
 
 /* A fill of a live block is a write. */
@@ -199,36 +190,30 @@ TEST_WATCHED(checker_rules, a_borrow_of_one_block_is_none_of_the_next) {
 }
 
 /* Use that is only said: its beginning must be ordered after the old owner, its end need not be asked for. */
-TEST(checker_rules, only_a_use_that_begins_must_be_ordered) {
-    for (int begins = 0; begins < 2; begins++) {
-        OPENED(watched_t, w, watched_close, watched_open(&w, STRATA_CHECKER_ALL));
-        serve(&w, 1, 0, A(&w));
-        strata_checker_borrowed(w.checker, 1, B(&w));
-        work_at(&w, 0, B(&w), true);
-        strata_checker_freed(w.checker, 1);
-        serve(&w, 2, 0, A(&w));
-        strata_checker_used(w.checker, 2, A(&w), begins);
-        EXPECT_HAZARDS(&w, NEW_OWNER, (uint64_t)begins);
-    }
+TEST_WATCHED_WAYS(checker_rules, only_a_use_that_begins_must_be_ordered, begins, 2) {
+    serve(w, 1, 0, A(w));
+    strata_checker_borrowed(w->checker, 1, B(w));
+    work_at(w, 0, B(w), true);
+    strata_checker_freed(w->checker, 1);
+    serve(w, 2, 0, A(w));
+    strata_checker_used(w->checker, 2, A(w), begins);
+    EXPECT_HAZARDS(w, NEW_OWNER, (uint64_t)begins);
 }
 
 /* A block never used hands on what was before it; one used after all of that does not ask for it again. */
-TEST(checker_rules, what_was_before_a_block_is_asked_until_somebody_was_after_it) {
-    for (int used = 0; used < 2; used++) {
-        OPENED(watched_t, w, watched_close, watched_open(&w, STRATA_CHECKER_ALL));
-        serve(&w, 1, 0, A(&w));
-        strata_checker_borrowed(w.checker, 1, B(&w));
-        work_at(&w, 0, B(&w), true);
-        strata_checker_freed(w.checker, 1);
-        order(&w, A(&w), B(&w));
-        serve(&w, 2, 0, A(&w));
-        if (used) work_at(&w, 0, A(&w), true);
-        strata_checker_freed(w.checker, 2);
-        serve(&w, 3, 0, C(&w));
-        if (used) order(&w, C(&w), A(&w));
-        work_at(&w, 0, C(&w), true);
-        EXPECT_HAZARDS(&w, NEW_OWNER, used ? 0 : 1);
-    }
+TEST_WATCHED_WAYS(checker_rules, what_was_before_a_block_is_asked_until_somebody_was_after_it, used, 2) {
+    serve(w, 1, 0, A(w));
+    strata_checker_borrowed(w->checker, 1, B(w));
+    work_at(w, 0, B(w), true);
+    strata_checker_freed(w->checker, 1);
+    order(w, A(w), B(w));
+    serve(w, 2, 0, A(w));
+    if (used) work_at(w, 0, A(w), true);
+    strata_checker_freed(w->checker, 2);
+    serve(w, 3, 0, C(w));
+    if (used) order(w, C(w), A(w));
+    work_at(w, 0, C(w), true);
+    EXPECT_HAZARDS(w, NEW_OWNER, used ? 0 : 1);
 }
 
 /* ---- graphs ---- */
@@ -242,30 +227,24 @@ static strata_handle_t graph_that_writes(watched_t *w, uint64_t mib) {
 }
 
 /* What is after one launch is not after the next. */
-TEST(checker_rules, each_launch_is_an_access_of_its_own) {
-    for (int late = 0; late < 2; late++) {
-        OPENED(watched_t, w, watched_close, watched_open(&w, STRATA_CHECKER_ALL));
-        strata_handle_t graph = graph_that_writes(&w, 0);
-        EXPECT_OK(strata_device_graph_launch(w.device, graph, C(&w)));
-        if (!late) order(&w, B(&w), C(&w));
-        EXPECT_OK(strata_device_graph_launch(w.device, graph, C(&w)));
-        if (late) order(&w, B(&w), C(&w));
-        work_at(&w, 0, B(&w), true);
-        EXPECT_HAZARDS(&w, RACE, late ? 0 : 1);
-        EXPECT_OK(strata_device_graph_destroy(w.device, graph));
-    }
+TEST_WATCHED_WAYS(checker_rules, each_launch_is_an_access_of_its_own, late, 2) {
+    strata_handle_t graph = graph_that_writes(w, 0);
+    EXPECT_OK(strata_device_graph_launch(w->device, graph, C(w)));
+    if (!late) order(w, B(w), C(w));
+    EXPECT_OK(strata_device_graph_launch(w->device, graph, C(w)));
+    if (late) order(w, B(w), C(w));
+    work_at(w, 0, B(w), true);
+    EXPECT_HAZARDS(w, RACE, late ? 0 : 1);
+    EXPECT_OK(strata_device_graph_destroy(w->device, graph));
 }
 
 /* A launch is after what its thread has seen and what its stream has, and after nothing that its capture's streams do later. */
-TEST(checker_rules, a_launch_is_after_its_thread_and_its_stream) {
-    for (int way = 0; way < 3; way++) {
-        OPENED(watched_t, w, watched_close, watched_open(&w, STRATA_CHECKER_ALL));
-        strata_handle_t graph = graph_that_writes(&w, 0);
-        work_at(&w, 0, B(&w), true);
-        if (way == 0) EXPECT_OK(strata_device_stream_synchronise(w.device, B(&w)));
-        if (way == 1) order(&w, C(&w), B(&w));
-        if (way == 2) order(&w, A(&w), B(&w)); /* where it was captured */
-        EXPECT_OK(strata_device_graph_launch(w.device, graph, C(&w)));
-        EXPECT_HAZARDS(&w, RACE, way == 2 ? 1 : 0);
-    }
+TEST_WATCHED_WAYS(checker_rules, a_launch_is_after_its_thread_and_its_stream, way, 3) {
+    strata_handle_t graph = graph_that_writes(w, 0);
+    work_at(w, 0, B(w), true);
+    if (way == 0) EXPECT_OK(strata_device_stream_synchronise(w->device, B(w)));
+    if (way == 1) order(w, C(w), B(w));
+    if (way == 2) order(w, A(w), B(w)); /* where it was captured */
+    EXPECT_OK(strata_device_graph_launch(w->device, graph, C(w)));
+    EXPECT_HAZARDS(w, RACE, way == 2 ? 1 : 0);
 }

@@ -149,20 +149,17 @@ TEST(verdicts, an_unmap_wants_a_completion_that_the_host_has_seen) {
     unmap_under_work(true, 0);
 }
 
-TEST(verdicts, a_pool_takes_back_after_all_work) {
-    for (int ordered = 0; ordered < 2; ordered++) {
-        OPENED(watched_t, w, watched_close, watched_open(&w, STRATA_CHECKER_ALL));
-        strata_address_t address = 0;
-        EXPECT_OK(strata_device_malloc_async(w.device, NULL, MIB, A(&w), &address));
-        order(&w, B(&w), A(&w));
-        strata_access_t access = {address, MIB, true};
-        EXPECT_OK(strata_device_work(w.device, B(&w), 100 * US, &access, 1));
-        if (ordered) order(&w, A(&w), B(&w));
-        EXPECT_OK(strata_device_free_async(w.device, address, A(&w)));
-        EXPECT_HAZARDS(&w, UNDER_WORK, ordered ? 0 : 1);
-        EXPECT_STATUS(STRATA_E_DEVICE_LOST, strata_device_work(w.device, A(&w), 100 * US, &access, 1));
-        EXPECT_EQ(strata_checker_hazards_of(w.checker, STRATA_HAZARD_USE_AFTER_FREE), 1);
-    }
+TEST_WATCHED_WAYS(verdicts, a_pool_takes_back_after_all_work, ordered, 2) {
+    strata_address_t address = 0;
+    EXPECT_OK(strata_device_malloc_async(w->device, NULL, MIB, A(w), &address));
+    order(w, B(w), A(w));
+    strata_access_t access = {address, MIB, true};
+    EXPECT_OK(strata_device_work(w->device, B(w), 100 * US, &access, 1));
+    if (ordered) order(w, A(w), B(w));
+    EXPECT_OK(strata_device_free_async(w->device, address, A(w)));
+    EXPECT_HAZARDS(w, UNDER_WORK, ordered ? 0 : 1);
+    EXPECT_STATUS(STRATA_E_DEVICE_LOST, strata_device_work(w->device, A(w), 100 * US, &access, 1));
+    EXPECT_EQ(strata_checker_hazards_of(w->checker, STRATA_HAZARD_USE_AFTER_FREE), 1);
 }
 
 /* Where lifetimes alone are checked, fresh memory of a pool is valid at once; what another stream has freed is not. */
@@ -234,20 +231,17 @@ TEST(verdicts, blocks_that_merge_and_are_cut) {
 }
 
 /* What an allocator fills of free memory is no use after free; it must be ordered like a new owner's use. */
-TEST(verdicts, allocators_fill_free_memory) {
-    for (int other = 0; other < 2; other++) {
-        OPENED(watched_t, w, watched_close, watched_open(&w, STRATA_CHECKER_ALL));
-        serve(&w, 1, 0, A(&w));
-        work_at(&w, 0, A(&w), true);
-        strata_checker_freed(w.checker, 1);
-        strata_handle_t filler = other ? B(&w) : A(&w);
-        EXPECT_OK(strata_device_fill(w.device, w.chunk + 4096, 0, 4096, filler));
-        EXPECT_HAZARDS(&w, NEW_OWNER, (uint64_t)other);
-        serve(&w, 2, 0, filler);
-        EXPECT_OK(strata_device_stream_synchronise(w.device, A(&w)));
-        work_at(&w, 0, filler, true);
-        EXPECT_HAZARDS(&w, NEW_OWNER, (uint64_t)other);
-    }
+TEST_WATCHED_WAYS(verdicts, allocators_fill_free_memory, other, 2) {
+    serve(w, 1, 0, A(w));
+    work_at(w, 0, A(w), true);
+    strata_checker_freed(w->checker, 1);
+    strata_handle_t filler = other ? B(w) : A(w);
+    EXPECT_OK(strata_device_fill(w->device, w->chunk + 4096, 0, 4096, filler));
+    EXPECT_HAZARDS(w, NEW_OWNER, (uint64_t)other);
+    serve(w, 2, 0, filler);
+    EXPECT_OK(strata_device_stream_synchronise(w->device, A(w)));
+    work_at(w, 0, filler, true);
+    EXPECT_HAZARDS(w, NEW_OWNER, (uint64_t)other);
 }
 
 /* ---- orders ---- */
@@ -276,17 +270,14 @@ TEST_WATCHED(verdicts, blocking_streams_order_with_the_legacy_stream_both_ways) 
     EXPECT_HAZARDS(w, RACE, 1);
 }
 
-TEST(verdicts, a_query_that_succeeds_is_an_order_and_one_that_does_not_is_none) {
-    for (int passes = 0; passes < 2; passes++) {
-        OPENED(watched_t, w, watched_close, watched_open(&w, STRATA_CHECKER_ALL));
-        strata_handle_t event = event_new(w.device);
-        work_at(&w, 0, A(&w), true);
-        EXPECT_OK(strata_device_event_record(w.device, event, A(&w)));
-        if (passes) strata_sim_advance_to(w.sim.world, strata_sim_now(w.sim.world) + 1000 * US);
-        EXPECT_STATUS(passes ? STRATA_OK : STRATA_E_NOT_READY, strata_device_event_query(w.device, event));
-        work_at(&w, 0, B(&w), true);
-        EXPECT_HAZARDS(&w, RACE, passes ? 0 : 1);
-    }
+TEST_WATCHED_WAYS(verdicts, a_query_that_succeeds_is_an_order_and_one_that_does_not_is_none, passes, 2) {
+    strata_handle_t event = event_new(w->device);
+    work_at(w, 0, A(w), true);
+    EXPECT_OK(strata_device_event_record(w->device, event, A(w)));
+    if (passes) strata_sim_advance_to(w->sim.world, strata_sim_now(w->sim.world) + 1000 * US);
+    EXPECT_STATUS(passes ? STRATA_OK : STRATA_E_NOT_READY, strata_device_event_query(w->device, event));
+    work_at(w, 0, B(w), true);
+    EXPECT_HAZARDS(w, RACE, passes ? 0 : 1);
 }
 
 typedef struct other_thread {
@@ -306,39 +297,33 @@ static void *use_and_wait(void *context) {
 }
 
 /* The start and the join of a thread are orders where the program tells them. */
-TEST(verdicts, threads_order_by_what_they_tell) {
-    for (int tells = 0; tells < 2; tells++) {
-        OPENED(watched_t, w, watched_close, watched_open(&w, STRATA_CHECKER_ALL));
-        other_thread_t other = {&w, tells != 0};
-        pthread_t thread;
-        work_at(&w, 0, A(&w), true);
-        EXPECT_OK(strata_device_stream_synchronise(w.device, A(&w)));
-        if (tells) strata_checker_publish(w.checker, KEY_START);
-        ASSERT_EQ(pthread_create(&thread, NULL, use_and_wait, &other), 0);
-        pthread_join(thread, NULL);
-        if (tells) strata_checker_observe(w.checker, KEY_END);
-        work_at(&w, 0, A(&w), true);
-        EXPECT_HAZARDS(&w, RACE, tells ? 0 : 1);
-    }
+TEST_WATCHED_WAYS(verdicts, threads_order_by_what_they_tell, tells, 2) {
+    other_thread_t other = {w, tells != 0};
+    pthread_t thread;
+    work_at(w, 0, A(w), true);
+    EXPECT_OK(strata_device_stream_synchronise(w->device, A(w)));
+    if (tells) strata_checker_publish(w->checker, KEY_START);
+    ASSERT_EQ(pthread_create(&thread, NULL, use_and_wait, &other), 0);
+    pthread_join(thread, NULL);
+    if (tells) strata_checker_observe(w->checker, KEY_END);
+    work_at(w, 0, A(w), true);
+    EXPECT_HAZARDS(w, RACE, tells ? 0 : 1);
 }
 
 /* Rule 8 of a block without an owner: the free is the freeing thread's, and who takes over must be after what that did. */
-TEST(verdicts, planned_memory_without_an_owner_is_freed_by_the_host) {
-    for (int tells = 0; tells < 2; tells++) {
-        OPENED(watched_t, w, watched_close, watched_open(&w, STRATA_CHECKER_ALL));
-        other_thread_t other = {&w, tells != 0};
-        pthread_t thread;
-        strata_checker_block_t block = {
-            .name = 1, .device = w.device, .address = w.chunk, .size = MIB, .ownerless = true, .planned = true};
-        strata_checker_allocated(w.checker, &block);
-        strata_checker_freed(w.checker, 1);
-        if (tells) strata_checker_publish(w.checker, KEY_START);
-        block.name = 2;
-        strata_checker_allocated(w.checker, &block);
-        ASSERT_EQ(pthread_create(&thread, NULL, use_and_wait, &other), 0);
-        pthread_join(thread, NULL);
-        EXPECT_HAZARDS(&w, NEW_OWNER, tells ? 0 : 1);
-    }
+TEST_WATCHED_WAYS(verdicts, planned_memory_without_an_owner_is_freed_by_the_host, tells, 2) {
+    other_thread_t other = {w, tells != 0};
+    pthread_t thread;
+    strata_checker_block_t block = {
+        .name = 1, .device = w->device, .address = w->chunk, .size = MIB, .ownerless = true, .planned = true};
+    strata_checker_allocated(w->checker, &block);
+    strata_checker_freed(w->checker, 1);
+    if (tells) strata_checker_publish(w->checker, KEY_START);
+    block.name = 2;
+    strata_checker_allocated(w->checker, &block);
+    ASSERT_EQ(pthread_create(&thread, NULL, use_and_wait, &other), 0);
+    pthread_join(thread, NULL);
+    EXPECT_HAZARDS(w, NEW_OWNER, tells ? 0 : 1);
 }
 
 static void *take_the_lock(void *context) {
@@ -367,18 +352,15 @@ TEST_WATCHED(verdicts, a_common_lock_is_an_order) {
 }
 
 /* A stream that is destroyed leaves its work to the device, and to nobody else. */
-TEST(verdicts, work_outlives_its_stream) {
-    for (int waits = 0; waits < 2; waits++) {
-        OPENED(watched_t, w, watched_close, watched_open(&w, STRATA_CHECKER_ALL));
-        strata_handle_t brief = stream_new(w.device, STRATA_STREAM_NON_BLOCKING);
-        work_at(&w, 0, brief, true);
-        EXPECT_OK(strata_device_stream_destroy(w.device, brief));
-        if (waits) EXPECT_OK(strata_device_synchronise(w.device));
-        strata_handle_t recycled = stream_new(w.device, STRATA_STREAM_NON_BLOCKING);
-        EXPECT_EQ(recycled, brief);
-        work_at(&w, 0, recycled, true);
-        EXPECT_HAZARDS(&w, RACE, waits ? 0 : 1);
-    }
+TEST_WATCHED_WAYS(verdicts, work_outlives_its_stream, waits, 2) {
+    strata_handle_t brief = stream_new(w->device, STRATA_STREAM_NON_BLOCKING);
+    work_at(w, 0, brief, true);
+    EXPECT_OK(strata_device_stream_destroy(w->device, brief));
+    if (waits) EXPECT_OK(strata_device_synchronise(w->device));
+    strata_handle_t recycled = stream_new(w->device, STRATA_STREAM_NON_BLOCKING);
+    EXPECT_EQ(recycled, brief);
+    work_at(w, 0, recycled, true);
+    EXPECT_HAZARDS(w, RACE, waits ? 0 : 1);
 }
 
 typedef enum between { NOTHING, LEGACY_WORK, LEGACY_WAIT, LEGACY_WAIT_ELSEWHERE } between_t;

@@ -23,6 +23,10 @@ void watched_close(watched_t *w);
 /* A test of `w`, where every rule is checked. */
 #define TEST_WATCHED(suite, name) TEST_WITH(suite, name, watched_t, w, watched_close, watched_open(w, STRATA_CHECKER_ALL))
 
+/* Likewise, once for each `way` from 0 to below `ways`. */
+#define TEST_WATCHED_WAYS(suite, name, way, ways)                                                                                  \
+    TEST_WAYS(suite, name, way, ways, watched_t, w, watched_close, watched_open(w, STRATA_CHECKER_ALL))
+
 /* A block of 1 MiB at the chunk's `mib`-th. */
 void serve(watched_t *w, uint64_t name, uint64_t mib, strata_handle_t stream);
 void work_at(watched_t *w, uint64_t mib, strata_handle_t stream, bool write);

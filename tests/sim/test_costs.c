@@ -59,6 +59,8 @@ static void idle_close(idle_t *t) {
     fixture_close(&t->f);
 }
 
+#define TEST_IDLE(name) TEST_WITH(sim_costs, name, idle_t, t, idle_close, idle_open(t))
+
 #define CALLS(X)                                                                                                                   \
     X(malloc, 4, strata_device_malloc(t->d, STRATA_MEMORY_DEVICE, 4 * MIB, &t->out))                                               \
     X(free, 4, strata_device_free(t->d, STRATA_MEMORY_DEVICE, t->device))                                                          \
@@ -142,9 +144,7 @@ TEST(sim_costs, what_only_asks_or_notes_costs_nothing) {
 }
 
 /* A call that is refused for its arguments costs nothing; one that finds no memory has been made, and is paid for. */
-TEST(sim_costs, refused_calls_cost_nothing_unless_memory_ran_out) {
-    idle_t things, *t = &things;
-    idle_open(t);
+TEST_IDLE(refused_calls_cost_nothing_unless_memory_ran_out) {
     EXPECT_STATUS(STRATA_E_DEVICE, strata_device_free(t->d, STRATA_MEMORY_DEVICE, t->device + 512));
     EXPECT_STATUS(STRATA_E_DEVICE, strata_device_host_free(t->d, STRATA_MEMORY_HOST, t->pinned));
     EXPECT_STATUS(STRATA_E_DEVICE, strata_device_free_async(t->d, t->warm + 512, t->stream));
@@ -172,14 +172,11 @@ TEST(sim_costs, refused_calls_cost_nothing_unless_memory_ran_out) {
     t->before = strata_sim_now(t->f.world);
     EXPECT_STATUS(STRATA_E_NO_MEMORY, strata_device_create(t->d, 128 * GIB, false, &t->got));
     check_cost(t, "create without memory", cost_of(&t->profile.create, 128 * 1024));
-    idle_close(t);
 }
 
 /* Two handles cost twice, in one call or in two. */
-TEST(sim_costs, access_and_unmap_are_paid_for_each_handle) {
-    idle_t things, *t = &things;
+TEST_IDLE(access_and_unmap_are_paid_for_each_handle) {
     strata_physical_t h[2];
-    idle_open(t);
     ASSERT_OK(strata_device_reserve(t->d, 6 * MIB, 0, &t->range));
     ASSERT_OK(strata_device_create(t->d, 2 * MIB, false, &h[0]));
     ASSERT_OK(strata_device_create(t->d, 4 * MIB, false, &h[1]));
@@ -191,13 +188,10 @@ TEST(sim_costs, access_and_unmap_are_paid_for_each_handle) {
     t->before = strata_sim_now(t->f.world);
     ASSERT_OK(strata_device_unmap(t->d, t->range, 6 * MIB));
     check_cost(t, "unmap", cost_of(&t->profile.unmap, 2) + cost_of(&t->profile.unmap, 4));
-    idle_close(t);
 }
 
 /* Captured calls are paid for when they are made, and what they do costs no host time at the launch. */
-TEST(sim_costs, captured_calls_cost_as_others) {
-    idle_t things, *t = &things;
-    idle_open(t);
+TEST_IDLE(captured_calls_cost_as_others) {
     ASSERT_OK(strata_device_capture_begin(t->d, t->stream, STRATA_CAPTURE_RELAXED));
     ASSERT_OK(strata_device_fill(t->d, t->device, 1, MIB, t->stream));
     ASSERT_OK(strata_device_work(t->d, t->stream, 5000, NULL, 0));
@@ -210,7 +204,6 @@ TEST(sim_costs, captured_calls_cost_as_others) {
     ASSERT_OK(strata_device_graph_launch(t->d, t->graph, t->stream));
     check_cost(t, "a launch", cost_of(&t->profile.launch, 0));
     EXPECT_EQ(strata_sim_stream_end(t->d, t->stream), strata_sim_now(t->f.world) + 5000);
-    idle_close(t);
 }
 
 /* ---- the moment of a call ---- */

@@ -164,36 +164,30 @@ TEST_WORLD(sim_memory_rules, a_peer_may_touch_what_it_enabled_and_not_the_other_
 /* ---- waits for one thing ---- */
 
 /* A wait for an event or a stream waits for that, and lets other work run on. */
-TEST(sim_memory_rules, a_wait_for_one_stream_or_event_is_for_that_alone) {
-    for (int of_event = 0; of_event < 2; of_event++) {
-        fixture_t f CLOSED_BY(fixture_close) = fixture_open((strata_sim_options_t){0});
-        strata_handle_t brief = stream_new(f.device, STRATA_STREAM_NON_BLOCKING), e = event_new(f.device);
-        ASSERT_OK(strata_device_work(f.device, stream_new(f.device, STRATA_STREAM_NON_BLOCKING), 9000 * US, NULL, 0));
-        ASSERT_OK(strata_device_work(f.device, brief, 1000 * US, NULL, 0));
-        ASSERT_OK(strata_device_event_record(f.device, e, brief));
-        uint64_t end = strata_device_event_ready_at(f.device, e);
-        if (of_event) ASSERT_OK(strata_device_work(f.device, brief, 3000 * US, NULL, 0));
-        EXPECT_OK(of_event ? strata_device_event_synchronise(f.device, e) : strata_device_stream_synchronise(f.device, brief));
-        EXPECT_EQ(strata_sim_now(f.world), end + 580);
-        EXPECT_EQ(strata_sim_device_waits(f.device), 0);
-    }
+TEST_WORLD_WAYS(sim_memory_rules, a_wait_for_one_stream_or_event_is_for_that_alone, of_event, 2, 0) {
+    strata_handle_t brief = stream_new(f->device, STRATA_STREAM_NON_BLOCKING), e = event_new(f->device);
+    ASSERT_OK(strata_device_work(f->device, stream_new(f->device, STRATA_STREAM_NON_BLOCKING), 9000 * US, NULL, 0));
+    ASSERT_OK(strata_device_work(f->device, brief, 1000 * US, NULL, 0));
+    ASSERT_OK(strata_device_event_record(f->device, e, brief));
+    uint64_t end = strata_device_event_ready_at(f->device, e);
+    if (of_event) ASSERT_OK(strata_device_work(f->device, brief, 3000 * US, NULL, 0));
+    EXPECT_OK(of_event ? strata_device_event_synchronise(f->device, e) : strata_device_stream_synchronise(f->device, brief));
+    EXPECT_EQ(strata_sim_now(f->world), end + 580);
+    EXPECT_EQ(strata_sim_device_waits(f->device), 0);
 }
 
 /* Each wait of the host lets pools give back: for the device, a stream, an event. */
-TEST(sim_memory_rules, each_wait_of_the_host_makes_frees_anybodys) {
-    for (int way = 0; way < 3; way++) {
-        fixture_t f CLOSED_BY(fixture_close) = fixture_open((strata_sim_options_t){0});
-        strata_handle_t a = stream_new(f.device, STRATA_STREAM_NON_BLOCKING), e = event_new(f.device);
-        strata_address_t block;
-        ASSERT_OK(strata_device_malloc_async(f.device, NULL, 40 * MIB, a, &block));
-        ASSERT_OK(strata_device_free_async(f.device, block, a));
-        ASSERT_OK(strata_device_event_record(f.device, e, a));
-        EXPECT_EQ(figures_of(f.device).used_bytes, 40 * MIB);
-        if (way == 0) EXPECT_OK(strata_device_synchronise(f.device));
-        if (way == 1) EXPECT_OK(strata_device_stream_synchronise(f.device, a));
-        if (way == 2) EXPECT_OK(strata_device_event_synchronise(f.device, e));
-        EXPECT_EQ(figures_of(f.device).used_bytes, 0);
-    }
+TEST_WORLD_WAYS(sim_memory_rules, each_wait_of_the_host_makes_frees_anybodys, way, 3, 0) {
+    strata_handle_t a = stream_new(f->device, STRATA_STREAM_NON_BLOCKING), e = event_new(f->device);
+    strata_address_t block;
+    ASSERT_OK(strata_device_malloc_async(f->device, NULL, 40 * MIB, a, &block));
+    ASSERT_OK(strata_device_free_async(f->device, block, a));
+    ASSERT_OK(strata_device_event_record(f->device, e, a));
+    EXPECT_EQ(figures_of(f->device).used_bytes, 40 * MIB);
+    if (way == 0) EXPECT_OK(strata_device_synchronise(f->device));
+    if (way == 1) EXPECT_OK(strata_device_stream_synchronise(f->device, a));
+    if (way == 2) EXPECT_OK(strata_device_event_synchronise(f->device, e));
+    EXPECT_EQ(figures_of(f->device).used_bytes, 0);
 }
 
 /* ---- calls of no bytes ---- */

@@ -39,24 +39,22 @@ static reuse_t reuse_open(bool follow, bool opportunistic, bool internal, uint64
     return r;
 }
 
-TEST(sim_pool, the_same_stream_has_its_block_back_at_once) {
-    reuse_t r = reuse_open(false, false, false, 0);
-    EXPECT_EQ(take(r.f.device, 20 * MIB, r.a), r.block);
-    EXPECT_EQ(attribute(r.f.device, STRATA_POOL_RESERVED_CURRENT), 32 * MIB);
-    fixture_close(&r.f);
+static void reuse_close(reuse_t *r) { fixture_close(&r->f); }
+
+TEST_WITH(sim_pool, the_same_stream_has_its_block_back_at_once, reuse_t, r, reuse_close, *r = reuse_open(false, false, false, 0)) {
+    EXPECT_EQ(take(r->f.device, 20 * MIB, r->a), r->block);
+    EXPECT_EQ(attribute(r->f.device, STRATA_POOL_RESERVED_CURRENT), 32 * MIB);
 }
 
-TEST(sim_pool, another_stream_gets_new_memory) {
-    reuse_t r = reuse_open(true, true, true, 0);
-    EXPECT_NE(take(r.f.device, 20 * MIB, r.b), r.block);
-    EXPECT_EQ(attribute(r.f.device, STRATA_POOL_RESERVED_CURRENT), 64 * MIB);
-    fixture_close(&r.f);
+TEST_WITH(sim_pool, another_stream_gets_new_memory, reuse_t, r, reuse_close, *r = reuse_open(true, true, true, 0)) {
+    EXPECT_NE(take(r->f.device, 20 * MIB, r->b), r->block);
+    EXPECT_EQ(attribute(r->f.device, STRATA_POOL_RESERVED_CURRENT), 64 * MIB);
 }
 
 TEST(sim_pool, a_stream_that_waited_for_the_free_may_reuse) {
     for (int follow = 0; follow < 2; follow++) {
         for (int late = 0; late < 2; late++) {
-            reuse_t r = reuse_open(follow, false, false, 0);
+            reuse_t r CLOSED_BY(reuse_close) = reuse_open(follow, false, false, 0);
             strata_address_t second = take(r.f.device, 20 * MIB, r.a);
             strata_handle_t event = event_new(r.f.device);
             if (!late) give(r.f.device, second, r.a);
@@ -64,37 +62,28 @@ TEST(sim_pool, a_stream_that_waited_for_the_free_may_reuse) {
             if (late) give(r.f.device, second, r.a);
             ASSERT_OK(strata_device_stream_wait(r.f.device, r.b, event));
             EXPECT_EQ(take(r.f.device, 20 * MIB, r.b) == second, follow && !late);
-            fixture_close(&r.f);
         }
     }
 }
 
-TEST(sim_pool, a_free_that_is_done_may_be_reused_opportunistically) {
-    for (int on = 0; on < 2; on++) {
-        reuse_t r = reuse_open(false, on, false, 0);
-        strata_sim_advance_to(r.f.world, strata_sim_device_end(r.f.device));
-        EXPECT_EQ(take(r.f.device, 20 * MIB, r.b) == r.block, on);
-        fixture_close(&r.f);
-    }
+TEST_WAYS(sim_pool, a_free_that_is_done_may_be_reused_opportunistically, on, 2, reuse_t, r, reuse_close,
+          *r = reuse_open(false, on, false, 0)) {
+    strata_sim_advance_to(r->f.world, strata_sim_device_end(r->f.device));
+    EXPECT_EQ(take(r->f.device, 20 * MIB, r->b) == r->block, on);
 }
 
-TEST(sim_pool, a_host_wait_makes_frees_anybodys) {
-    reuse_t r = reuse_open(false, false, false, 0);
-    ASSERT_OK(strata_device_stream_synchronise(r.f.device, r.a));
-    EXPECT_EQ(take(r.f.device, 20 * MIB, r.b), r.block);
-    fixture_close(&r.f);
+TEST_WITH(sim_pool, a_host_wait_makes_frees_anybodys, reuse_t, r, reuse_close, *r = reuse_open(false, false, false, 0)) {
+    ASSERT_OK(strata_device_stream_synchronise(r->f.device, r->a));
+    EXPECT_EQ(take(r->f.device, 20 * MIB, r->b), r->block);
 }
 
-TEST(sim_pool, without_memory_the_stream_is_made_to_wait) {
-    for (int on = 0; on < 2; on++) {
-        reuse_t r = reuse_open(false, false, on, 32 * MIB);
-        strata_address_t address = 1;
-        strata_status_t status = strata_device_malloc_async(r.f.device, NULL, 20 * MIB, r.b, &address);
-        EXPECT_EQ(status, on ? STRATA_OK : STRATA_E_NO_MEMORY);
-        EXPECT_EQ(address, on ? r.block : 1);
-        EXPECT_EQ(strata_sim_stream_end(r.f.device, r.b), on ? strata_sim_stream_end(r.f.device, r.a) : 0);
-        fixture_close(&r.f);
-    }
+TEST_WAYS(sim_pool, without_memory_the_stream_is_made_to_wait, on, 2, reuse_t, r, reuse_close,
+          *r = reuse_open(false, false, on, 32 * MIB)) {
+    strata_address_t address = 1;
+    strata_status_t status = strata_device_malloc_async(r->f.device, NULL, 20 * MIB, r->b, &address);
+    EXPECT_EQ(status, on ? STRATA_OK : STRATA_E_NO_MEMORY);
+    EXPECT_EQ(address, on ? r->block : 1);
+    EXPECT_EQ(strata_sim_stream_end(r->f.device, r->b), on ? strata_sim_stream_end(r->f.device, r->a) : 0);
 }
 
 TEST_WORLD(sim_pool, what_is_above_the_threshold_goes_back_at_a_wait, 0) {

@@ -82,17 +82,16 @@ static followed_t followed_open(void) {
 
 static bool has_it(followed_t *s, strata_handle_t stream) { return take_of(s->f.device, s->pool, 20 * MIB, stream) == s->block; }
 
-TEST(sim_pool_rules, a_wait_for_an_older_event_takes_nothing_from_a_newer_one) {
-    followed_t s CLOSED_BY(followed_close) = followed_open();
-    ASSERT_OK(strata_device_stream_wait(s.f.device, s.b, s.after));
-    ASSERT_OK(strata_device_stream_wait(s.f.device, s.b, s.before));
-    EXPECT_TRUE(has_it(&s, s.b));
+TEST_WITH(sim_pool_rules, a_wait_for_an_older_event_takes_nothing_from_a_newer_one, followed_t, s, followed_close,
+          *s = followed_open()) {
+    ASSERT_OK(strata_device_stream_wait(s->f.device, s->b, s->after));
+    ASSERT_OK(strata_device_stream_wait(s->f.device, s->b, s->before));
+    EXPECT_TRUE(has_it(s, s->b));
 }
 
-TEST(sim_pool_rules, a_wait_for_an_event_before_the_free_gives_nothing) {
-    followed_t s CLOSED_BY(followed_close) = followed_open();
-    ASSERT_OK(strata_device_stream_wait(s.f.device, s.b, s.before));
-    EXPECT_FALSE(has_it(&s, s.b));
+TEST_WITH(sim_pool_rules, a_wait_for_an_event_before_the_free_gives_nothing, followed_t, s, followed_close, *s = followed_open()) {
+    ASSERT_OK(strata_device_stream_wait(s->f.device, s->b, s->before));
+    EXPECT_FALSE(has_it(s, s->b));
 }
 
 /* A stream keeps in mind sixteen others that it waited for, and forgets the one that it waited for longest ago. */
@@ -178,36 +177,32 @@ TEST(sim_pool_rules, a_joined_block_is_free_when_its_later_part_is) {
 }
 
 /* What is cut off a block that its stream takes again is as free as the whole was, and no freer. */
-TEST(sim_pool_rules, the_rest_of_a_block_waits_as_the_whole_did) {
-    for (int follow = 0; follow < 2; follow++) {
-        halves_t s CLOSED_BY(halves_close) = halves_open(follow, !follow);
-        strata_handle_t before = event_new(s.d), after = event_new(s.d);
-        ASSERT_OK(strata_device_event_record(s.d, before, s.a));
-        free_after_work(&s, s.low, s.a);
-        ASSERT_OK(strata_device_event_record(s.d, after, s.a));
-        EXPECT_EQ(take_of(s.d, NULL, HALF / 2 * MIB, s.a), s.low);
-        ASSERT_OK(strata_device_stream_wait(s.d, s.b, before));
-        EXPECT_FALSE(can_take(&s, HALF / 2, s.b));
-        if (follow) ASSERT_OK(strata_device_stream_wait(s.d, s.b, after));
-        else strata_sim_advance_to(s.f.world, strata_sim_stream_end(s.d, s.a));
-        EXPECT_TRUE(can_take(&s, HALF / 2, s.b));
-        EXPECT_FALSE(can_take(&s, HALF, s.b));
-    }
+TEST_WAYS(sim_pool_rules, the_rest_of_a_block_waits_as_the_whole_did, follow, 2, halves_t, s, halves_close,
+          *s = halves_open(follow, !follow)) {
+    strata_handle_t before = event_new(s->d), after = event_new(s->d);
+    ASSERT_OK(strata_device_event_record(s->d, before, s->a));
+    free_after_work(s, s->low, s->a);
+    ASSERT_OK(strata_device_event_record(s->d, after, s->a));
+    EXPECT_EQ(take_of(s->d, NULL, HALF / 2 * MIB, s->a), s->low);
+    ASSERT_OK(strata_device_stream_wait(s->d, s->b, before));
+    EXPECT_FALSE(can_take(s, HALF / 2, s->b));
+    if (follow) ASSERT_OK(strata_device_stream_wait(s->d, s->b, after));
+    else strata_sim_advance_to(s->f.world, strata_sim_stream_end(s->d, s->a));
+    EXPECT_TRUE(can_take(s, HALF / 2, s->b));
+    EXPECT_FALSE(can_take(s, HALF, s->b));
 }
 
 /* A block that is anybody's and one that is a stream's stay two, whichever lies below. */
-TEST(sim_pool_rules, what_is_anybodys_does_not_join_what_is_a_streams) {
-    for (int low_first = 0; low_first < 2; low_first++) {
-        halves_t s CLOSED_BY(halves_close) = halves_open(false, false);
-        free_after_work(&s, low_first ? s.low : s.high, s.a);
-        ASSERT_OK(strata_device_stream_synchronise(s.d, s.a));
-        free_after_work(&s, low_first ? s.high : s.low, s.a);
-        EXPECT_FALSE(can_take(&s, 2 * HALF, s.b));
-        EXPECT_TRUE(can_take(&s, HALF, s.b));
-        EXPECT_FALSE(can_take(&s, 2 * HALF, s.a)); /* B's free has made half of it B's */
-        ASSERT_OK(strata_device_synchronise(s.d));
-        EXPECT_TRUE(can_take(&s, 2 * HALF, s.c));
-    }
+TEST_WAYS(sim_pool_rules, what_is_anybodys_does_not_join_what_is_a_streams, low_first, 2, halves_t, s, halves_close,
+          *s = halves_open(false, false)) {
+    free_after_work(s, low_first ? s->low : s->high, s->a);
+    ASSERT_OK(strata_device_stream_synchronise(s->d, s->a));
+    free_after_work(s, low_first ? s->high : s->low, s->a);
+    EXPECT_FALSE(can_take(s, 2 * HALF, s->b));
+    EXPECT_TRUE(can_take(s, HALF, s->b));
+    EXPECT_FALSE(can_take(s, 2 * HALF, s->a)); /* B's free has made half of it B's */
+    ASSERT_OK(strata_device_synchronise(s->d));
+    EXPECT_TRUE(can_take(s, 2 * HALF, s->c));
 }
 
 /* Halves of two streams are one once both frees are done by the clock: for who may have them so, and for a trim. */
@@ -241,14 +236,14 @@ TEST(sim_pool_rules, a_free_is_done_at_its_moment_and_no_earlier) {
 }
 
 /* A blocking stream's free is after the legacy stream's work, though the stream itself has none. */
-TEST(sim_pool_rules, a_free_on_a_blocking_stream_is_after_legacy_work) {
-    halves_t s CLOSED_BY(halves_close) = halves_open(false, true);
-    strata_handle_t blocking = stream_new(s.d, STRATA_STREAM_BLOCKING);
-    ASSERT_OK(strata_device_work(s.d, NULL, 1000 * US, NULL, 0));
-    ASSERT_OK(strata_device_free_async(s.d, s.low, blocking));
-    EXPECT_FALSE(can_take(&s, HALF, s.b));
-    strata_sim_advance_to(s.f.world, strata_sim_stream_end(s.d, NULL));
-    EXPECT_TRUE(can_take(&s, HALF, s.b));
+TEST_WITH(sim_pool_rules, a_free_on_a_blocking_stream_is_after_legacy_work, halves_t, s, halves_close,
+          *s = halves_open(false, true)) {
+    strata_handle_t blocking = stream_new(s->d, STRATA_STREAM_BLOCKING);
+    ASSERT_OK(strata_device_work(s->d, NULL, 1000 * US, NULL, 0));
+    ASSERT_OK(strata_device_free_async(s->d, s->low, blocking));
+    EXPECT_FALSE(can_take(s, HALF, s->b));
+    strata_sim_advance_to(s->f.world, strata_sim_stream_end(s->d, NULL));
+    EXPECT_TRUE(can_take(s, HALF, s->b));
 }
 
 typedef struct ahead {
@@ -264,27 +259,25 @@ static void *free_ahead(void *argument) {
 }
 
 /* A free of a thread whose clock is ahead is done when it was made, by the clock of who asks. */
-TEST(sim_pool_rules, a_free_is_done_no_earlier_than_it_was_made) {
-    halves_t s CLOSED_BY(halves_close) = halves_open(false, true);
-    ahead_t ahead = {&s, strata_sim_now(s.f.world) + 1000 * US};
+TEST_WITH(sim_pool_rules, a_free_is_done_no_earlier_than_it_was_made, halves_t, s, halves_close, *s = halves_open(false, true)) {
+    ahead_t ahead = {s, strata_sim_now(s->f.world) + 1000 * US};
     pthread_t thread;
     ASSERT_EQ(pthread_create(&thread, NULL, free_ahead, &ahead), 0);
     pthread_join(thread, NULL);
-    EXPECT_LT(strata_sim_now(s.f.world), ahead.at);
-    EXPECT_FALSE(can_take(&s, HALF, s.b));
-    strata_sim_advance_to(s.f.world, ahead.at + 1000); /* the free's own price went before */
-    EXPECT_TRUE(can_take(&s, HALF, s.b));
+    EXPECT_LT(strata_sim_now(s->f.world), ahead.at);
+    EXPECT_FALSE(can_take(s, HALF, s->b));
+    strata_sim_advance_to(s->f.world, ahead.at + 1000); /* the free's own price went before */
+    EXPECT_TRUE(can_take(s, HALF, s->b));
 }
 
 /* Made to wait for a free that is done, a stream keeps the end that it has. */
-TEST(sim_pool_rules, a_stream_made_to_wait_never_ends_earlier) {
-    halves_t s CLOSED_BY(halves_close) = halves_open(false, false);
-    ASSERT_OK(strata_device_pool_set(s.d, NULL, STRATA_POOL_REUSE_INTERNAL, 1));
-    ASSERT_OK(strata_device_work(s.d, s.b, 9000 * US, NULL, 0));
-    uint64_t end = strata_sim_stream_end(s.d, s.b);
-    free_after_work(&s, s.low, s.a);
-    EXPECT_TRUE(can_take(&s, HALF, s.b));
-    EXPECT_EQ(strata_sim_stream_end(s.d, s.b), end);
+TEST_WITH(sim_pool_rules, a_stream_made_to_wait_never_ends_earlier, halves_t, s, halves_close, *s = halves_open(false, false)) {
+    ASSERT_OK(strata_device_pool_set(s->d, NULL, STRATA_POOL_REUSE_INTERNAL, 1));
+    ASSERT_OK(strata_device_work(s->d, s->b, 9000 * US, NULL, 0));
+    uint64_t end = strata_sim_stream_end(s->d, s->b);
+    free_after_work(s, s->low, s->a);
+    EXPECT_TRUE(can_take(s, HALF, s->b));
+    EXPECT_EQ(strata_sim_stream_end(s->d, s->b), end);
 }
 
 /* ---- figures and attributes ---- */
@@ -359,17 +352,14 @@ TEST_WORLD(sim_pool_rules, access_is_given_to_one_device_after_another, .devices
     strata_device_close(third);
 }
 
-TEST(sim_pool_rules, a_pool_without_live_blocks_goes_with_its_memory_at_once) {
-    for (int shareable = 0; shareable < 2; shareable++) {
-        fixture_t f CLOSED_BY(fixture_close) = fixture_open((strata_sim_options_t){0});
-        strata_handle_t pool;
-        ASSERT_OK(strata_device_pool_create(f.device, 0, shareable, &pool));
-        strata_address_t block = take_of(f.device, pool, 40 * MIB, NULL);
-        ASSERT_OK(strata_device_free_async(f.device, block, NULL));
-        EXPECT_EQ(figures_of(f.device).used_bytes, 40 * MIB);
-        ASSERT_OK(strata_device_pool_destroy(f.device, pool));
-        EXPECT_EQ(figures_of(f.device).used_bytes, 0);
-    }
+TEST_WORLD_WAYS(sim_pool_rules, a_pool_without_live_blocks_goes_with_its_memory_at_once, shareable, 2, 0) {
+    strata_handle_t pool;
+    ASSERT_OK(strata_device_pool_create(f->device, 0, shareable, &pool));
+    strata_address_t block = take_of(f->device, pool, 40 * MIB, NULL);
+    ASSERT_OK(strata_device_free_async(f->device, block, NULL));
+    EXPECT_EQ(figures_of(f->device).used_bytes, 40 * MIB);
+    ASSERT_OK(strata_device_pool_destroy(f->device, pool));
+    EXPECT_EQ(figures_of(f->device).used_bytes, 0);
 }
 
 /* Exactly the largest size is served; a chunk that does not fit under it is made as small as the request. */

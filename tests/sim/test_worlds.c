@@ -278,22 +278,19 @@ TEST_WORLD(sim_worlds, the_check_finds_each_count_that_is_off_by_one, 0) {
 }
 
 /* Bytes in use are those of regions, granules, chunks and handles together: one less is too few, of whatever there are. */
-TEST(sim_worlds, the_check_counts_every_byte_in_use) {
-    for (int kind = 0; kind < 4; kind++) {
-        fixture_t f CLOSED_BY(fixture_close) = fixture_open((strata_sim_options_t){0});
-        sim_device_t *device = (sim_device_t *)f.device;
-        strata_address_t address;
-        strata_physical_t handle;
-        if (kind == 0) get(f.device, 4 * MIB);
-        if (kind == 1) get(f.device, 100);
-        if (kind == 2) ASSERT_OK(strata_device_malloc_async(f.device, NULL, MIB, NULL, &address));
-        if (kind == 3) ASSERT_OK(strata_device_create(f.device, 2 * MIB, false, &handle));
-        EXPECT_OK(strata_sim_validate(f.world));
-        device->used--;
-        EXPECT_STATUS(STRATA_E_CORRUPT, strata_sim_validate(f.world));
-        device->used = device->capacity + 1;
-        EXPECT_STATUS(STRATA_E_CORRUPT, strata_sim_validate(f.world));
-        device->used = device->capacity;
-        EXPECT_OK(strata_sim_validate(f.world));
-    }
+TEST_WORLD_WAYS(sim_worlds, the_check_counts_every_byte_in_use, kind, 4, 0) {
+    sim_device_t *device = (sim_device_t *)f->device;
+    strata_address_t address;
+    strata_physical_t handle;
+    if (kind == 0) get(f->device, 4 * MIB);
+    if (kind == 1) get(f->device, 100);
+    if (kind == 2) ASSERT_OK(strata_device_malloc_async(f->device, NULL, MIB, NULL, &address));
+    if (kind == 3) ASSERT_OK(strata_device_create(f->device, 2 * MIB, false, &handle));
+    EXPECT_OK(strata_sim_validate(f->world));
+    device->used--;
+    EXPECT_STATUS(STRATA_E_CORRUPT, strata_sim_validate(f->world));
+    device->used = device->capacity + 1;
+    EXPECT_STATUS(STRATA_E_CORRUPT, strata_sim_validate(f->world));
+    device->used = device->capacity;
+    EXPECT_OK(strata_sim_validate(f->world));
 }
