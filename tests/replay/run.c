@@ -272,18 +272,24 @@ TEST(run, the_least_capacity_is_found_and_replayed) {
     EXPECT_EQ(result.figures.smallest_device_bytes, 12 * MIB);
 }
 
+/* Searches the least capacity, from a device of so much memory (0: the profile's) on. */
+static strata_status_t search_least(const char *rows, const char *preset, uint64_t capacity, strata_run_result_t *result) {
+    strata_trace_t *trace CLOSED_BY(trace_cleanup) = trace_of(rows);
+    strata_strategy_t *strategy CLOSED_BY(strategy_cleanup) = strategy_of(preset, NULL);
+    strata_target_t target = {.profile = strata_sim_profile("h100"), .capacity = capacity};
+    strata_candidate_t candidate = {.label = "x", .strategy = strategy, .target = target};
+    strata_comparison_t comparison = {.candidates = &candidate, .candidate_count = 1, .repeat = 1, .smallest = true};
+    return strata_compare(&comparison, trace, result);
+}
+
 /* More capacity does not help against other failures, or against a layer with its own limit. */
 TEST(run, no_least_capacity_is_made_up) {
     static const char *const cases[][2] = {
         {"op,id,size,stream,time_us,align\nalloc,1,100,0,0,4096\n", "paddle"},
         {COLUMNS "alloc,1,9437184,0,0\n", "stack: [stream_safe, limit: {bytes: 4MiB}, system]\n"}};
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-        strata_trace_t *trace CLOSED_BY(trace_cleanup) = trace_of(cases[i][0]);
-        strata_strategy_t *strategy CLOSED_BY(strategy_cleanup) = strategy_of(cases[i][1], NULL);
-        strata_candidate_t candidate = {.label = "x", .strategy = strategy, .target = {.profile = strata_sim_profile("h100")}};
-        strata_comparison_t comparison = {.candidates = &candidate, .candidate_count = 1, .repeat = 1, .smallest = true};
         strata_run_result_t result;
-        ASSERT_OK(strata_compare(&comparison, trace, &result));
+        ASSERT_OK(search_least(cases[i][0], cases[i][1], 0, &result));
         EXPECT_EQ(result.figures.failed_operations, 1);
         EXPECT_EQ(result.figures.smallest_device_bytes, STRATA_FIGURE_NULL);
     }
@@ -313,30 +319,22 @@ TEST(run, the_nearest_are_searched_if_none_serves) {
 
 /* On a device too small for what is got at open the open is refused: too little, and no end of the comparison. */
 TEST(run, the_least_capacity_of_a_strategy_that_opens_with_memory) {
-    strata_trace_t *trace CLOSED_BY(trace_cleanup) = trace_of(COLUMNS "alloc,1,1048576,0,0\nfree,1,0,0,1\n");
-    strata_strategy_t *strategy CLOSED_BY(strategy_cleanup) = strategy_of(
-        "stack: [stream_safe, auto_growth: {preallocate: 1GiB}, system]\n", NULL);
-    strata_candidate_t candidate = {.label = "x", .strategy = strategy, .target = {.profile = strata_sim_profile("h100")}};
-    strata_comparison_t comparison = {.candidates = &candidate, .candidate_count = 1, .repeat = 1, .smallest = true};
+    static const char rows[] = COLUMNS "alloc,1,1048576,0,0\nfree,1,0,0,1\n";
+    static const char opens[] = "stack: [stream_safe, auto_growth: {preallocate: 1GiB}, system]\n";
     strata_run_result_t result;
-    ASSERT_OK(strata_compare(&comparison, trace, &result));
+    ASSERT_OK(search_least(rows, opens, 0, &result));
     EXPECT_EQ(result.figures.smallest_device_bytes, GIB);
-    candidate.target.capacity = GIB - MIB; /* the comparison's own run is no search */
-    EXPECT_STATUS(STRATA_E_NO_MEMORY, strata_compare(&comparison, trace, &result));
+    EXPECT_STATUS(STRATA_E_NO_MEMORY, search_least(rows, opens, GIB - MIB, &result)); /* the comparison's own run is no search */
 }
+
+#define HALF_OF_IT "stack: [stream_safe, auto_growth, limit: {fraction: 0.5}, system]\n"
 
 /* On a device of c MiB, 500 of them the context's beside it, the limit is (c + 500) / 2: 2 GiB want 3,596, far above what is used. */
 TEST(run, the_least_capacity_of_a_strategy_that_may_use_a_share_of_the_device) {
     static const uint64_t capacities[] = {0, 3597 * MIB, STRATA_SIM_UNLIMITED};
-    strata_trace_t *trace CLOSED_BY(trace_cleanup) = trace_of(COLUMNS "alloc,1,2147483648,0,0\nfree,1,0,0,1\n");
-    strata_strategy_t *strategy CLOSED_BY(strategy_cleanup) = strategy_of(
-        "stack: [stream_safe, auto_growth, limit: {fraction: 0.5}, system]\n", NULL);
     for (size_t i = 0; i < sizeof capacities / sizeof *capacities; i++) {
-        strata_candidate_t candidate = {.label = "x", .strategy = strategy, .target = {.profile = strata_sim_profile("h100")}};
-        candidate.target.capacity = capacities[i];
-        strata_comparison_t comparison = {.candidates = &candidate, .candidate_count = 1, .repeat = 1, .smallest = true};
         strata_run_result_t result;
-        ASSERT_OK(strata_compare(&comparison, trace, &result));
+        ASSERT_OK(search_least(COLUMNS "alloc,1,2147483648,0,0\nfree,1,0,0,1\n", HALF_OF_IT, capacities[i], &result));
         EXPECT_EQ(result.figures.peak_device_used_bytes, 2 * GIB);
         EXPECT_EQ(result.figures.smallest_device_bytes, 3596 * MIB);
     }
@@ -344,14 +342,8 @@ TEST(run, the_least_capacity_of_a_strategy_that_may_use_a_share_of_the_device) {
 
 /* A strategy that may use half of the device serves 60 GiB on no device of 80 GiB, which the profile has. */
 TEST(run, the_least_capacity_may_be_above_that_of_the_profile) {
-    strata_trace_t *trace CLOSED_BY(trace_cleanup) = trace_of(COLUMNS "alloc,1,64424509440,0,0\nfree,1,0,0,1\n");
-    strata_strategy_t *strategy CLOSED_BY(strategy_cleanup) = strategy_of(
-        "stack: [stream_safe, auto_growth, limit: {fraction: 0.5}, system]\n", NULL);
-    strata_candidate_t candidate = {.label = "x", .strategy = strategy, .target = {.profile = strata_sim_profile("h100")}};
-    candidate.target.capacity = STRATA_SIM_UNLIMITED;
-    strata_comparison_t comparison = {.candidates = &candidate, .candidate_count = 1, .repeat = 1, .smallest = true};
     strata_run_result_t result;
-    ASSERT_OK(strata_compare(&comparison, trace, &result));
+    ASSERT_OK(search_least(COLUMNS "alloc,1,64424509440,0,0\nfree,1,0,0,1\n", HALF_OF_IT, STRATA_SIM_UNLIMITED, &result));
     EXPECT_EQ(result.figures.failed_operations, 0);
     EXPECT_EQ(result.figures.peak_device_used_bytes, 60 * GIB);
     EXPECT_EQ(result.figures.smallest_device_bytes, 120 * GIB - 500 * MIB);

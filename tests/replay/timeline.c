@@ -40,116 +40,110 @@ static uint64_t gpu(const world_t *world, uint32_t stream) {
     return end_of < world->timeline.began ? 0 : end_of - world->timeline.began;
 }
 
-TEST(timeline, the_host_moves_by_differences) {
-    OPENED(world_t, world, end, begin(&world, COLUMNS "alloc,1,8,0,100\nfree,1,0,0,350\n", LAG, false));
-    strata_timeline_move(&world.timeline, 100);
-    EXPECT_EQ(host(&world), 0);
-    strata_timeline_move(&world.timeline, 350);
-    EXPECT_EQ(host(&world), 250000);
-    strata_sim_advance_to(world.machine.world, world.timeline.began + 1000000); /* an allocator took its time */
-    strata_timeline_move(&world.timeline, 400);
-    EXPECT_EQ(host(&world), 1050000);
+/* A test of the world of this trace. */
+#define TEST_TIMELINE(name, lag_ns, text) TEST_WITH(timeline, name, world_t, world, end, begin(world, text, lag_ns, false))
+
+TEST_TIMELINE(the_host_moves_by_differences, LAG, COLUMNS "alloc,1,8,0,100\nfree,1,0,0,350\n") {
+    strata_timeline_move(&world->timeline, 100);
+    EXPECT_EQ(host(world), 0);
+    strata_timeline_move(&world->timeline, 350);
+    EXPECT_EQ(host(world), 250000);
+    strata_sim_advance_to(world->machine.world, world->timeline.began + 1000000); /* an allocator took its time */
+    strata_timeline_move(&world->timeline, 400);
+    EXPECT_EQ(host(world), 1050000);
 }
 
-TEST(timeline, without_work_the_gpu_runs_after) {
-    OPENED(world_t, world, end, begin(&world, COLUMNS "alloc,1,8,0,0\nalloc,2,8,3,0\n", LAG, false));
-    strata_timeline_move(&world.timeline, 1000);
-    strata_timeline_use(&world.timeline, 0);
-    EXPECT_EQ(gpu(&world, 0), 0); /* nothing is held yet */
-    strata_timeline_hold(&world.timeline, 0);
-    strata_timeline_use(&world.timeline, 0);
-    EXPECT_EQ(gpu(&world, 0), 2000000); /* as far after as the host had time to get ahead */
-    strata_timeline_move(&world.timeline, 20000);
-    strata_timeline_use(&world.timeline, 1); /* holds nothing, but the device is busy all the same */
-    EXPECT_EQ(gpu(&world, 1), 0);
-    EXPECT_EQ(gpu(&world, 0), 25000000);
-    strata_timeline_drop(&world.timeline, 0);
-    strata_timeline_move(&world.timeline, 30000);
-    strata_timeline_use(&world.timeline, 0);
-    EXPECT_EQ(gpu(&world, 0), 25000000);
-    EXPECT_EQ(strata_timeline_length(&world.timeline), 30000000);
+TEST_TIMELINE(without_work_the_gpu_runs_after, LAG, COLUMNS "alloc,1,8,0,0\nalloc,2,8,3,0\n") {
+    strata_timeline_move(&world->timeline, 1000);
+    strata_timeline_use(&world->timeline, 0);
+    EXPECT_EQ(gpu(world, 0), 0); /* nothing is held yet */
+    strata_timeline_hold(&world->timeline, 0);
+    strata_timeline_use(&world->timeline, 0);
+    EXPECT_EQ(gpu(world, 0), 2000000); /* as far after as the host had time to get ahead */
+    strata_timeline_move(&world->timeline, 20000);
+    strata_timeline_use(&world->timeline, 1); /* holds nothing, but the device is busy all the same */
+    EXPECT_EQ(gpu(world, 1), 0);
+    EXPECT_EQ(gpu(world, 0), 25000000);
+    strata_timeline_drop(&world->timeline, 0);
+    strata_timeline_move(&world->timeline, 30000);
+    strata_timeline_use(&world->timeline, 0);
+    EXPECT_EQ(gpu(world, 0), 25000000);
+    EXPECT_EQ(strata_timeline_length(&world->timeline), 30000000);
 }
 
 /* Whose work ends last is looked for anew, from the first stream on, when the one that was is in use no more. */
-TEST(timeline, another_stream_in_use_keeps_the_gpu_busy) {
-    OPENED(world_t, world, end, begin(&world, COLUMNS "alloc,1,8,0,0\nalloc,2,8,1,0\nalloc,3,8,2,0\n", LAG, false));
-    strata_timeline_hold(&world.timeline, 1);
-    strata_timeline_hold(&world.timeline, 0);
-    strata_timeline_drop(&world.timeline, 1);
-    strata_timeline_move(&world.timeline, 1000);
-    strata_timeline_use(&world.timeline, 2);
-    EXPECT_EQ(gpu(&world, 0), 2000000);
-    EXPECT_EQ(gpu(&world, 1), 0);
-    EXPECT_EQ(gpu(&world, 2), 0);
+TEST_TIMELINE(another_stream_in_use_keeps_the_gpu_busy, LAG, COLUMNS "alloc,1,8,0,0\nalloc,2,8,1,0\nalloc,3,8,2,0\n") {
+    strata_timeline_hold(&world->timeline, 1);
+    strata_timeline_hold(&world->timeline, 0);
+    strata_timeline_drop(&world->timeline, 1);
+    strata_timeline_move(&world->timeline, 1000);
+    strata_timeline_use(&world->timeline, 2);
+    EXPECT_EQ(gpu(world, 0), 2000000);
+    EXPECT_EQ(gpu(world, 1), 0);
+    EXPECT_EQ(gpu(world, 2), 0);
 }
 
 /* Among streams with equally old waits the first of the same device is chosen. */
-TEST(timeline, the_first_stream_of_equals_keeps_its_own_device_busy) {
-    OPENED(world_t, world, end,
-           begin(&world,
-                 "op,id,size,stream,time_us,device\nalloc,1,8,7,0,1\nalloc,2,8,0,0,0\nalloc,3,8,1,0,0\nalloc,4,8,2,0,0\n"
-                 "alloc,5,8,3,0,0\n",
-                 LAG, false));
-    strata_timeline_hold(&world.timeline, 0);
-    strata_timeline_hold(&world.timeline, 4);
-    strata_timeline_hold(&world.timeline, 1);
-    strata_timeline_hold(&world.timeline, 2);
-    strata_timeline_drop(&world.timeline, 4);
-    strata_timeline_move(&world.timeline, 1000);
-    strata_timeline_use(&world.timeline, 3);
-    EXPECT_EQ(gpu(&world, 0), 0);
-    EXPECT_EQ(gpu(&world, 1), 2000000);
-    EXPECT_EQ(gpu(&world, 2), 0);
-    EXPECT_EQ(gpu(&world, 3), 0);
+TEST_TIMELINE(the_first_stream_of_equals_keeps_its_own_device_busy, LAG,
+              "op,id,size,stream,time_us,device\nalloc,1,8,7,0,1\nalloc,2,8,0,0,0\nalloc,3,8,1,0,0\nalloc,4,8,2,0,0\n"
+              "alloc,5,8,3,0,0\n") {
+    strata_timeline_hold(&world->timeline, 0);
+    strata_timeline_hold(&world->timeline, 4);
+    strata_timeline_hold(&world->timeline, 1);
+    strata_timeline_hold(&world->timeline, 2);
+    strata_timeline_drop(&world->timeline, 4);
+    strata_timeline_move(&world->timeline, 1000);
+    strata_timeline_use(&world->timeline, 3);
+    EXPECT_EQ(gpu(world, 0), 0);
+    EXPECT_EQ(gpu(world, 1), 2000000);
+    EXPECT_EQ(gpu(world, 2), 0);
+    EXPECT_EQ(gpu(world, 3), 0);
 }
 
 /* The cost of several calls is subtracted from the time until the next row. */
-TEST(timeline, own_calls_are_paid_together) {
-    OPENED(world_t, world, end, begin(&world, WORK_COLUMNS "alloc,1,8,0,0,,\nwork,1,,0,0,1,\n", LAG, false));
-    for (int i = 0; i < 3; i++) EXPECT_OK(strata_timeline_sync(&world.timeline, 0));
-    EXPECT_GT(host(&world), 0);
-    EXPECT_EQ(world.timeline.credit, host(&world));
-    EXPECT_EQ(world.timeline.own.call_ns, host(&world));
-    EXPECT_EQ(world.timeline.own.calls[STRATA_CALL_stream_synchronise], 3);
-    strata_timeline_move(&world.timeline, 1000);
-    EXPECT_EQ(host(&world), 1000000);
-    EXPECT_EQ(world.timeline.credit, 0);
+TEST_TIMELINE(own_calls_are_paid_together, LAG, WORK_COLUMNS "alloc,1,8,0,0,,\nwork,1,,0,0,1,\n") {
+    for (int i = 0; i < 3; i++) EXPECT_OK(strata_timeline_sync(&world->timeline, 0));
+    EXPECT_GT(host(world), 0);
+    EXPECT_EQ(world->timeline.credit, host(world));
+    EXPECT_EQ(world->timeline.own.call_ns, host(world));
+    EXPECT_EQ(world->timeline.own.calls[STRATA_CALL_stream_synchronise], 3);
+    strata_timeline_move(&world->timeline, 1000);
+    EXPECT_EQ(host(world), 1000000);
+    EXPECT_EQ(world->timeline.credit, 0);
 }
 
-TEST(timeline, no_lag_means_no_work_left) {
-    OPENED(world_t, world, end, begin(&world, COLUMNS "alloc,1,8,0,0\n", 0, false));
-    strata_timeline_hold(&world.timeline, 0);
-    strata_timeline_move(&world.timeline, 1000);
-    strata_timeline_use(&world.timeline, 0);
-    EXPECT_EQ(gpu(&world, 0), 1000000);
+TEST_TIMELINE(no_lag_means_no_work_left, 0, COLUMNS "alloc,1,8,0,0\n") {
+    strata_timeline_hold(&world->timeline, 0);
+    strata_timeline_move(&world->timeline, 1000);
+    strata_timeline_use(&world->timeline, 0);
+    EXPECT_EQ(gpu(world, 0), 1000000);
 }
 
-TEST(timeline, a_wait_drains_the_gpu) {
-    OPENED(world_t, world, end, begin(&world, COLUMNS "alloc,1,8,0,0\nalloc,2,8,1,0\n", LAG, false));
-    strata_timeline_hold(&world.timeline, 0);
-    strata_timeline_hold(&world.timeline, 1);
-    strata_timeline_move(&world.timeline, 10000);
-    EXPECT_OK(strata_timeline_sync(&world.timeline, 0));
-    uint64_t waited = host(&world);
+TEST_TIMELINE(a_wait_drains_the_gpu, LAG, COLUMNS "alloc,1,8,0,0\nalloc,2,8,1,0\n") {
+    strata_timeline_hold(&world->timeline, 0);
+    strata_timeline_hold(&world->timeline, 1);
+    strata_timeline_move(&world->timeline, 10000);
+    EXPECT_OK(strata_timeline_sync(&world->timeline, 0));
+    uint64_t waited = host(world);
     EXPECT_GE(waited, 15000000);
     EXPECT_LT(waited, 15100000); /* and what the call costs */
-    EXPECT_EQ(world.timeline.own.stall_ns, 5000000);
-    strata_timeline_use(&world.timeline, 0);
-    EXPECT_EQ(gpu(&world, 0), waited); /* drained */
-    EXPECT_EQ(gpu(&world, 1), waited + 5000000); /* the other stream was not waited for */
-    strata_device_t *device = world.machine.devices[0];
+    EXPECT_EQ(world->timeline.own.stall_ns, 5000000);
+    strata_timeline_use(&world->timeline, 0);
+    EXPECT_EQ(gpu(world, 0), waited); /* drained */
+    EXPECT_EQ(gpu(world, 1), waited + 5000000); /* the other stream was not waited for */
+    strata_device_t *device = world->machine.devices[0];
     strata_address_t address;
     ASSERT_OK(strata_device_malloc(device, STRATA_MEMORY_DEVICE, 1 << 20, &address));
     ASSERT_OK(strata_device_free(device, STRATA_MEMORY_DEVICE, address)); /* waits for the device */
-    strata_timeline_check_waits(&world.timeline, 0);
-    uint64_t freed = host(&world);
+    strata_timeline_check_waits(&world->timeline, 0);
+    uint64_t freed = host(world);
     EXPECT_GE(freed, waited + 5000000);
-    strata_timeline_move(&world.timeline, 11000);
-    strata_timeline_use(&world.timeline, 1);
-    EXPECT_EQ(gpu(&world, 1), host(&world) + (host(&world) - freed));
-    EXPECT_OK(strata_timeline_sync_device(&world.timeline, 0));
-    EXPECT_EQ(world.timeline.own.calls[STRATA_CALL_synchronise], 1);
-    EXPECT_EQ(world.timeline.own.calls[STRATA_CALL_stream_synchronise], 1);
+    strata_timeline_move(&world->timeline, 11000);
+    strata_timeline_use(&world->timeline, 1);
+    EXPECT_EQ(gpu(world, 1), host(world) + (host(world) - freed));
+    EXPECT_OK(strata_timeline_sync_device(&world->timeline, 0));
+    EXPECT_EQ(world->timeline.own.calls[STRATA_CALL_synchronise], 1);
+    EXPECT_EQ(world->timeline.own.calls[STRATA_CALL_stream_synchronise], 1);
 }
 
 /* Only what makes the host wait drains the GPU: the free of host memory waits for nothing, that of any other as the profile says. */
@@ -184,39 +178,38 @@ TEST(timeline, a_free_drains_the_gpu_where_it_waits) {
     }
 }
 
-TEST(timeline, own_calls_are_paid_from_the_way) {
-    OPENED(world_t, world, end,
-           begin(&world, WORK_COLUMNS "work,,0,0,0,50,\nwork,,0,0,10,50,\nwait,,0,1,20,,0\nwork,,0,1,20,7,\n", LAG, false));
-    EXPECT_OK(strata_timeline_work(&world.timeline, 0, 50000, NULL, 0));
-    EXPECT_GT(host(&world), 0);
-    EXPECT_GT(world.timeline.credit, 0);
-    strata_timeline_move(&world.timeline, 10);
-    EXPECT_EQ(host(&world), 10000); /* the launch is part of the ten microseconds */
-    EXPECT_EQ(world.timeline.credit, 0);
-    uint64_t first = gpu(&world, 0);
-    EXPECT_OK(strata_timeline_work(&world.timeline, 0, 50000, NULL, 0));
-    EXPECT_EQ(gpu(&world, 0), first + 50000); /* queued after the first */
-    strata_timeline_move(&world.timeline, 20);
-    EXPECT_OK(strata_timeline_wait(&world.timeline, 1, 0));
-    EXPECT_OK(strata_timeline_work(&world.timeline, 1, 7000, NULL, 0));
-    EXPECT_EQ(gpu(&world, 1), gpu(&world, 0) + 7000); /* ordered after stream 0 */
-    EXPECT_EQ(world.timeline.own.calls[STRATA_CALL_event_record], 1);
-    EXPECT_EQ(world.timeline.own.calls[STRATA_CALL_stream_wait], 1);
-    EXPECT_EQ(strata_timeline_length(&world.timeline), gpu(&world, 1));
+TEST_TIMELINE(own_calls_are_paid_from_the_way, LAG,
+              WORK_COLUMNS "work,,0,0,0,50,\nwork,,0,0,10,50,\nwait,,0,1,20,,0\nwork,,0,1,20,7,\n") {
+    EXPECT_OK(strata_timeline_work(&world->timeline, 0, 50000, NULL, 0));
+    EXPECT_GT(host(world), 0);
+    EXPECT_GT(world->timeline.credit, 0);
+    strata_timeline_move(&world->timeline, 10);
+    EXPECT_EQ(host(world), 10000); /* the launch is part of the ten microseconds */
+    EXPECT_EQ(world->timeline.credit, 0);
+    uint64_t first = gpu(world, 0);
+    EXPECT_OK(strata_timeline_work(&world->timeline, 0, 50000, NULL, 0));
+    EXPECT_EQ(gpu(world, 0), first + 50000); /* queued after the first */
+    strata_timeline_move(&world->timeline, 20);
+    EXPECT_OK(strata_timeline_wait(&world->timeline, 1, 0));
+    EXPECT_OK(strata_timeline_work(&world->timeline, 1, 7000, NULL, 0));
+    EXPECT_EQ(gpu(world, 1), gpu(world, 0) + 7000); /* ordered after stream 0 */
+    EXPECT_EQ(world->timeline.own.calls[STRATA_CALL_event_record], 1);
+    EXPECT_EQ(world->timeline.own.calls[STRATA_CALL_stream_wait], 1);
+    EXPECT_EQ(strata_timeline_length(&world->timeline), gpu(world, 1));
     strata_sim_figures_t figures;
-    strata_sim_figures(world.machine.devices[0], &figures);
-    EXPECT_LE(world.timeline.own.call_ns, figures.device_call_ns);
-    EXPECT_GT(world.timeline.own.call_ns, 0);
+    strata_sim_figures(world->machine.devices[0], &figures);
+    EXPECT_LE(world->timeline.own.call_ns, figures.device_call_ns);
+    EXPECT_GT(world->timeline.own.call_ns, 0);
 }
 
 /* Without work a stream that is waited for is as far after as one that is asked of. */
-TEST(timeline, a_wait_is_for_what_the_other_stream_has_been_given_by_then) {
-    OPENED(world_t, world, end, begin(&world, "op,id,size,stream,time_us,other\nalloc,1,8,0,0,\nwait,,,1,0,0\n", LAG, false));
-    strata_timeline_hold(&world.timeline, 0);
-    strata_timeline_move(&world.timeline, 10000);
-    EXPECT_OK(strata_timeline_wait(&world.timeline, 1, 0));
-    EXPECT_EQ(gpu(&world, 0), 15000000);
-    EXPECT_EQ(gpu(&world, 1), 15000000);
+TEST_TIMELINE(a_wait_is_for_what_the_other_stream_has_been_given_by_then, LAG,
+              "op,id,size,stream,time_us,other\nalloc,1,8,0,0,\nwait,,,1,0,0\n") {
+    strata_timeline_hold(&world->timeline, 0);
+    strata_timeline_move(&world->timeline, 10000);
+    EXPECT_OK(strata_timeline_wait(&world->timeline, 1, 0));
+    EXPECT_EQ(gpu(world, 0), 15000000);
+    EXPECT_EQ(gpu(world, 1), 15000000);
 }
 
 TEST(timeline, streams_are_their_own) {
