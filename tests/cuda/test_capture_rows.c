@@ -62,10 +62,8 @@ TEST(cuda, row2_statistics_and_attributes_run_relaxed) {
 }
 
 TEST(cuda, row3_captured_event_is_never_queried) {
-    fake_reset();
-    every_call_t things;
     strata_handle_t second;
-    if (!every_call_prepare(&things, STRATA_CALL_capture_end)) return;
+    EVERY_CALL(things, STRATA_CALL_capture_end);
     strata_device_t *device = things.device;
     ASSERT_OK(strata_device_event_create(device, &second));
     EXPECT_EQ(fake_last("EventCreate")->value, CU_EVENT_DISABLE_TIMING);
@@ -90,7 +88,6 @@ TEST(cuda, row3_captured_event_is_never_queried) {
     ASSERT_OK(strata_device_event_record(device, things.event, things.other_stream));
     EXPECT_OK(strata_device_event_query(device, things.event));
     EXPECT_FALSE(strata_device_event_is_captured(device, things.event));
-    strata_device_close(device);
 }
 
 TEST(cuda, row3_recycled_handle_is_a_new_event) {
@@ -110,10 +107,8 @@ TEST(cuda, row3_recycled_handle_is_a_new_event) {
 }
 
 TEST(cuda, row4_legacy_stream_is_left_alone) {
-    fake_reset();
-    every_call_t things;
     strata_handle_t blocking, event;
-    if (!every_call_prepare(&things, STRATA_CALL_malloc)) return;
+    EVERY_CALL(things, STRATA_CALL_malloc);
     strata_device_t *device = things.device;
     ASSERT_OK(strata_device_stream_create(device, STRATA_STREAM_BLOCKING, 0, &blocking));
     ASSERT_OK(strata_device_event_create(device, &event));
@@ -141,7 +136,6 @@ TEST(cuda, row4_legacy_stream_is_left_alone) {
     }
     EXPECT_OK(strata_device_capture_status(device, blocking, &status, &id));
     EXPECT_EQ(status, STRATA_CAPTURE_ACTIVE);
-    strata_device_close(device);
 }
 
 TEST(cuda, row4_destroyed_stream_captures_nothing) {
@@ -273,9 +267,7 @@ TEST(cuda, row5_only_its_stream_ends_a_capture) {
 }
 
 TEST(cuda, row6_callback_runs_when_graph_and_instances_are_gone) {
-    fake_reset();
-    every_call_t things;
-    if (!every_call_prepare(&things, STRATA_CALL_graph_on_destroy)) return;
+    EVERY_CALL(things, STRATA_CALL_graph_on_destroy);
     strata_device_t *device = things.device;
     int before = every_call_callbacks;
     ASSERT_OK(every_call_make(&things, STRATA_CALL_graph_on_destroy));
@@ -299,7 +291,6 @@ TEST(cuda, row6_callback_runs_when_graph_and_instances_are_gone) {
     fake_submit((CUstream)things.stream);
     EXPECT_OK(strata_device_free(device, STRATA_MEMORY_DEVICE, things.address));
     EXPECT_EQ(fake_last("MemFree")->pending, 0);
-    strata_device_close(device);
 }
 
 TEST(cuda, row6_announced_capture_of_the_program_survives_a_free) {

@@ -89,10 +89,8 @@ TEST(cuda, row10_default_and_shareable_pools) {
 }
 
 TEST(cuda, row11_graph_allocations) {
-    fake_reset();
-    every_call_t things;
     strata_address_t inside, left;
-    if (!every_call_prepare(&things, STRATA_CALL_capture_end)) return;
+    EVERY_CALL(things, STRATA_CALL_capture_end);
     strata_device_t *device = things.device;
     ASSERT_OK(strata_device_malloc_async(device, NULL, 4096, things.stream, &inside));
     ASSERT_OK(strata_device_free_async(device, inside, things.stream));
@@ -114,7 +112,6 @@ TEST(cuda, row11_graph_allocations) {
     EXPECT_GT(fake_used(0), used);
     EXPECT_OK(strata_device_pool_trim(device, NULL, UINT64_MAX));
     EXPECT_EQ(fake_used(0), used);
-    strata_device_close(device);
 }
 
 /* By a call or by the launch of another graph, but not before a launch, not twice, and never what the graph itself frees. */

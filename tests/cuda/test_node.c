@@ -46,8 +46,7 @@ TEST(cuda_node, is_pinned_in_place_and_given_back) {
 }
 
 TEST(cuda_node, a_refusal_leaves_nothing) {
-    fake_reset();
-    strata_device_t *device = open_device();
+    FAKE_DEVICE(device);
     strata_address_t address = 7;
     if (device->capabilities.host_nodes & 1) {
         strata_host_fail_at(1, 0); /* the room to note it in */
@@ -62,7 +61,6 @@ TEST(cuda_node, a_refusal_leaves_nothing) {
     EXPECT_STATUS(STRATA_E_UNSUPPORTED, get(device, STRATA_MEMORY_HOST, 64, STRATA_HOST_ON_NODE(64), &address));
     EXPECT_EQ(address, 7);
     EXPECT_EQ(fake_live_objects(), 0);
-    strata_device_close(device);
 }
 
 /* The device has to see registered memory under the host's own address. */

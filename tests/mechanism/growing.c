@@ -8,20 +8,20 @@
 
 enum { KIB = 1 << 10, MIB = 1 << 20 };
 
-TEST(growing, begins_small_and_stays_where_it_is) {
-    strata_growing_t range;
-    ASSERT_OK(strata_growing_reserve(&range, 4 * KIB, 64 * MIB));
-    unsigned char *memory = range.memory;
-    EXPECT_GE(strata_growing_usable(&range), 4 * KIB);
+#define TEST_GROWING(name, ...)                                                                                                    \
+    TEST_WITH(growing, name, strata_growing_t, range, strata_growing_release, ASSERT_OK(strata_growing_reserve(range, __VA_ARGS__)))
+
+TEST_GROWING(begins_small_and_stays_where_it_is, 4 * KIB, 64 * MIB) {
+    unsigned char *memory = range->memory;
+    EXPECT_GE(strata_growing_usable(range), 4 * KIB);
     memory[4 * KIB - 1] = 7;
-    ASSERT_OK(strata_growing_grow(&range, 64 * MIB));
-    EXPECT_EQ(strata_growing_usable(&range), 64 * MIB);
-    EXPECT_EQ(range.memory, (void *)memory);
+    ASSERT_OK(strata_growing_grow(range, 64 * MIB));
+    EXPECT_EQ(strata_growing_usable(range), 64 * MIB);
+    EXPECT_EQ(range->memory, (void *)memory);
     EXPECT_EQ(memory[4 * KIB - 1], 7);
     EXPECT_EQ(memory[64 * MIB - 1], 0);
-    EXPECT_EQ(strata_growing_max(&range), 64 * MIB);
-    strata_growing_release(&range);
-    strata_growing_release(&range);
+    EXPECT_EQ(strata_growing_max(range), 64 * MIB);
+    strata_growing_release(range);
 }
 
 TEST(growing, is_zero_where_another_range_was) {
@@ -51,18 +51,15 @@ TEST(growing, ranges_do_not_meet) {
 }
 
 /* What wants to grow under a lock does when somebody holds none. */
-TEST(growing, grows_what_wanted_to) {
-    strata_growing_t range;
-    ASSERT_OK(strata_growing_reserve(&range, 4 * KIB, 64 * MIB));
-    size_t before = strata_growing_usable(&range);
+TEST_GROWING(grows_what_wanted_to, 4 * KIB, 64 * MIB) {
+    size_t before = strata_growing_usable(range);
     if (before == 64 * MIB) TEST_SKIP("address space comes in one piece here");
-    strata_growing_mark(&range, false);
-    strata_growing_mark(&range, false);
-    EXPECT_EQ(strata_growing_usable(&range), before);
+    strata_growing_mark(range, false);
+    strata_growing_mark(range, false);
+    EXPECT_EQ(strata_growing_usable(range), before);
     strata_growing_grow_if_marked();
-    EXPECT_GT(strata_growing_usable(&range), before);
+    EXPECT_GT(strata_growing_usable(range), before);
     EXPECT_EQ(atomic_load(&strata_growing_marked), NULL);
-    strata_growing_release(&range);
 }
 
 TEST(growing, one_that_ended_before_it_grew_is_passed_over) {

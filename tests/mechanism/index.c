@@ -45,17 +45,18 @@ static uint32_t find(table_t *table, uint64_t key, uint32_t hash) {
     return node;
 }
 
-TEST(index, finds_each_of_many_with_one_hash) {
-    table_t table;
+static void close_table(table_t *table) { strata_nodes_destroy(&table->nodes); }
+
+#define TEST_TABLE(name) TEST_WITH(index, name, table_t, table, close_table, ASSERT_TRUE(open_table(table)))
+
+TEST_TABLE(finds_each_of_many_with_one_hash) {
     uint32_t nodes[NODES];
-    ASSERT_TRUE(open_table(&table));
-    EXPECT_EQ(find(&table, 0, 7), 0);
-    for (uint32_t i = 0; i < NODES; i++) nodes[i] = put(&table, i, 7);
-    for (uint32_t i = 0; i < NODES; i += 3) drop(&table, nodes[i]);
-    ASSERT_OK(strata_index_validate(&table.index));
-    for (uint32_t i = 0; i < NODES; i++) EXPECT_EQ(find(&table, i, 7), i % 3 ? nodes[i] : 0);
-    EXPECT_EQ(find(&table, 1, 8), 0);
-    strata_nodes_destroy(&table.nodes);
+    EXPECT_EQ(find(table, 0, 7), 0);
+    for (uint32_t i = 0; i < NODES; i++) nodes[i] = put(table, i, 7);
+    for (uint32_t i = 0; i < NODES; i += 3) drop(table, nodes[i]);
+    ASSERT_OK(strata_index_validate(&table->index));
+    for (uint32_t i = 0; i < NODES; i++) EXPECT_EQ(find(table, i, 7), i % 3 ? nodes[i] : 0);
+    EXPECT_EQ(find(table, 1, 8), 0);
 }
 
 /* Hashes of 6 bits collide, and so do those that differ above the bits that choose a chain. A node goes out and comes in again for
@@ -79,37 +80,31 @@ TEST(index, random_adds_and_removals) {
     }
 }
 
-TEST(index, a_look_up_passes_few_of_many) {
-    table_t table;
+TEST_TABLE(a_look_up_passes_few_of_many) {
     uint32_t nodes[NODES];
-    ASSERT_TRUE(open_table(&table));
-    for (uint32_t i = 0; i < NODES; i++) nodes[i] = put(&table, i, strata_index_hash(4096ull * i, 0));
-    EXPECT_EQ(table.index.examined, 0);
-    for (uint32_t i = 0; i < NODES; i++) EXPECT_EQ(find(&table, i, strata_index_hash(4096ull * i, 0)), nodes[i]);
-    EXPECT_LE(table.index.examined, 3 * NODES);
-    for (uint32_t i = 0; i < NODES; i++) drop(&table, nodes[i]);
-    EXPECT_LE(table.index.examined, 5 * NODES);
-    EXPECT_EQ(table.index.count, 0);
-    EXPECT_OK(strata_index_validate(&table.index));
-    strata_nodes_destroy(&table.nodes);
+    for (uint32_t i = 0; i < NODES; i++) nodes[i] = put(table, i, strata_index_hash(4096ull * i, 0));
+    EXPECT_EQ(table->index.examined, 0);
+    for (uint32_t i = 0; i < NODES; i++) EXPECT_EQ(find(table, i, strata_index_hash(4096ull * i, 0)), nodes[i]);
+    EXPECT_LE(table->index.examined, 3 * NODES);
+    for (uint32_t i = 0; i < NODES; i++) drop(table, nodes[i]);
+    EXPECT_LE(table->index.examined, 5 * NODES);
+    EXPECT_EQ(table->index.count, 0);
+    EXPECT_OK(strata_index_validate(&table->index));
 }
 
-TEST(index, validate_finds_planted_faults) {
-    table_t table;
-    ASSERT_TRUE(open_table(&table));
-    for (uint32_t i = 0; i < 20; i++) put(&table, i, i);
-    strata_index_link_t *link = &at(&table, 8)->link;
+TEST_TABLE(validate_finds_planted_faults) {
+    for (uint32_t i = 0; i < 20; i++) put(table, i, i);
+    strata_index_link_t *link = &at(table, 8)->link;
     ASSERT_NE(link->head, 0);
-    EXPECT_CAUGHT(strata_index_validate(&table.index), link->hash, 5);
-    EXPECT_CAUGHT(strata_index_validate(&table.index), link->head, 0);
-    EXPECT_CAUGHT(strata_index_validate(&table.index), link->head, 3);
-    EXPECT_CAUGHT(strata_index_validate(&table.index), link->head, 999);
-    EXPECT_CAUGHT(strata_index_validate(&table.index), link->next, 8); /* a circle */
-    EXPECT_CAUGHT(strata_index_validate(&table.index), table.index.count, 19);
-    EXPECT_CAUGHT(strata_index_validate(&table.index), table.index.count, 21);
-    EXPECT_CAUGHT(strata_index_validate(&table.index), table.index.chains, 0);
-    EXPECT_CAUGHT(strata_index_validate(&table.index), table.index.chains, 99);
-    EXPECT_CAUGHT(strata_index_validate(&table.index), table.index.mask, 15);
-    EXPECT_CAUGHT(strata_index_validate(&table.index), table.index.mask, 63);
-    strata_nodes_destroy(&table.nodes);
+    EXPECT_CAUGHT(strata_index_validate(&table->index), link->hash, 5);
+    EXPECT_CAUGHT(strata_index_validate(&table->index), link->head, 0);
+    EXPECT_CAUGHT(strata_index_validate(&table->index), link->head, 3);
+    EXPECT_CAUGHT(strata_index_validate(&table->index), link->head, 999);
+    EXPECT_CAUGHT(strata_index_validate(&table->index), link->next, 8); /* a circle */
+    EXPECT_CAUGHT(strata_index_validate(&table->index), table->index.count, 19);
+    EXPECT_CAUGHT(strata_index_validate(&table->index), table->index.count, 21);
+    EXPECT_CAUGHT(strata_index_validate(&table->index), table->index.chains, 0);
+    EXPECT_CAUGHT(strata_index_validate(&table->index), table->index.chains, 99);
+    EXPECT_CAUGHT(strata_index_validate(&table->index), table->index.mask, 15);
+    EXPECT_CAUGHT(strata_index_validate(&table->index), table->index.mask, 63);
 }

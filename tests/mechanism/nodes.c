@@ -5,19 +5,19 @@
 #include "platform/host/host_memory.h"
 #include "tests/mechanism/mechanism.h"
 
-TEST(nodes, are_reused_last_in_first_out) {
-    strata_nodes_t nodes;
-    ASSERT_OK(strata_nodes_init(&nodes, 24, 3));
-    uint32_t a = strata_nodes_acquire(&nodes), b = strata_nodes_acquire(&nodes), c = strata_nodes_acquire(&nodes);
+#define TEST_NODES(name, ...)                                                                                                      \
+    TEST_WITH(nodes, name, strata_nodes_t, nodes, strata_nodes_destroy, ASSERT_OK(strata_nodes_init(nodes, __VA_ARGS__)))
+
+TEST_NODES(are_reused_last_in_first_out, 24, 3) {
+    uint32_t a = strata_nodes_acquire(nodes), b = strata_nodes_acquire(nodes), c = strata_nodes_acquire(nodes);
     EXPECT_TRUE(a && b && c && a != b && b != c && a != c);
-    EXPECT_EQ(strata_nodes_acquire(&nodes), 0);
-    EXPECT_EQ((unsigned char *)strata_node(&nodes, b) - (unsigned char *)strata_node(&nodes, a), 24);
-    strata_nodes_release(&nodes, a);
-    strata_nodes_release(&nodes, c);
-    EXPECT_EQ(strata_nodes_acquire(&nodes), c);
-    EXPECT_EQ(strata_nodes_acquire(&nodes), a);
-    EXPECT_EQ(strata_nodes_acquire(&nodes), 0);
-    strata_nodes_destroy(&nodes);
+    EXPECT_EQ(strata_nodes_acquire(nodes), 0);
+    EXPECT_EQ((unsigned char *)strata_node(nodes, b) - (unsigned char *)strata_node(nodes, a), 24);
+    strata_nodes_release(nodes, a);
+    strata_nodes_release(nodes, c);
+    EXPECT_EQ(strata_nodes_acquire(nodes), c);
+    EXPECT_EQ(strata_nodes_acquire(nodes), a);
+    EXPECT_EQ(strata_nodes_acquire(nodes), 0);
 }
 
 TEST(nodes, a_table_that_ended_has_no_memory) {
@@ -41,25 +41,22 @@ TEST(nodes, refuse_sizes_that_cannot_be) {
     strata_host_fail_at(0, 0);
 }
 
-TEST(nodes, validate_finds_planted_faults) {
-    strata_nodes_t nodes;
-    ASSERT_OK(strata_nodes_init(&nodes, 16, 100));
-    for (int i = 0; i < 10; i++) strata_nodes_acquire(&nodes);
-    for (uint32_t node = 2; node <= 8; node += 2) strata_nodes_release(&nodes, node);
-    uint32_t *end = strata_node(&nodes, 2), *middle = strata_node(&nodes, 6);
-    EXPECT_CAUGHT(strata_nodes_validate(&nodes), nodes.unused, 3);
-    EXPECT_CAUGHT(strata_nodes_validate(&nodes), nodes.unused, 5);
-    EXPECT_CAUGHT(strata_nodes_validate(&nodes), nodes.unused, 11);
-    EXPECT_CAUGHT(strata_nodes_validate(&nodes), nodes.used, 8);
-    EXPECT_CAUGHT(strata_nodes_validate(&nodes), nodes.used, 0);
-    EXPECT_CAUGHT(strata_nodes_validate(&nodes), nodes.used, 1000);
-    EXPECT_CAUGHT(strata_nodes_validate(&nodes), nodes.capacity, 1u << 30);
-    EXPECT_CAUGHT(strata_nodes_validate(&nodes), nodes.free_head, 6);
-    EXPECT_CAUGHT(strata_nodes_validate(&nodes), *middle, 0); /* a lost link */
-    EXPECT_CAUGHT(strata_nodes_validate(&nodes), *middle, 8); /* a circle */
-    EXPECT_CAUGHT(strata_nodes_validate(&nodes), *middle, 500); /* never taken */
-    EXPECT_CAUGHT(strata_nodes_validate(&nodes), *end, 4);
-    strata_nodes_destroy(&nodes);
+TEST_NODES(validate_finds_planted_faults, 16, 100) {
+    for (int i = 0; i < 10; i++) strata_nodes_acquire(nodes);
+    for (uint32_t node = 2; node <= 8; node += 2) strata_nodes_release(nodes, node);
+    uint32_t *end = strata_node(nodes, 2), *middle = strata_node(nodes, 6);
+    EXPECT_CAUGHT(strata_nodes_validate(nodes), nodes->unused, 3);
+    EXPECT_CAUGHT(strata_nodes_validate(nodes), nodes->unused, 5);
+    EXPECT_CAUGHT(strata_nodes_validate(nodes), nodes->unused, 11);
+    EXPECT_CAUGHT(strata_nodes_validate(nodes), nodes->used, 8);
+    EXPECT_CAUGHT(strata_nodes_validate(nodes), nodes->used, 0);
+    EXPECT_CAUGHT(strata_nodes_validate(nodes), nodes->used, 1000);
+    EXPECT_CAUGHT(strata_nodes_validate(nodes), nodes->capacity, 1u << 30);
+    EXPECT_CAUGHT(strata_nodes_validate(nodes), nodes->free_head, 6);
+    EXPECT_CAUGHT(strata_nodes_validate(nodes), *middle, 0); /* a lost link */
+    EXPECT_CAUGHT(strata_nodes_validate(nodes), *middle, 8); /* a circle */
+    EXPECT_CAUGHT(strata_nodes_validate(nodes), *middle, 500); /* never taken */
+    EXPECT_CAUGHT(strata_nodes_validate(nodes), *end, 4);
 }
 
 /* Each node holds its own number while it is taken: two holders would overwrite each other. */

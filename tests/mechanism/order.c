@@ -34,20 +34,21 @@ static void drop(table_t *table, uint32_t node) {
     strata_nodes_release(&table->nodes, node);
 }
 
-TEST(order, the_first_word_that_differs_decides) {
+static void close_table(table_t *table) { strata_nodes_destroy(&table->nodes); }
+
+#define TEST_TABLE(name) TEST_WITH(order, name, table_t, table, close_table, ASSERT_TRUE(open_table(table)))
+
+TEST_TABLE(the_first_word_that_differs_decides) {
     static const strata_order_key_t keys[] = {{0, 0, 1}, {0, 0, 2}, {0, UINT64_MAX, 0}, {1, 0, 0},
                                               {1, 5, 9}, {1, 6, 0}, {UINT64_MAX, 0, 0}};
     enum { KEYS = sizeof keys / sizeof *keys };
-    table_t table;
     uint32_t nodes[KEYS], i = 0;
-    ASSERT_TRUE(open_table(&table));
-    for (uint32_t k = 0; k < KEYS; k++) nodes[k * 3 % KEYS] = put(&table, keys[k * 3 % KEYS]);
-    for (uint32_t node = table.order.first[0]; node; node = strata_order_next(&table.order, node)) EXPECT_EQ(node, nodes[i++]);
+    for (uint32_t k = 0; k < KEYS; k++) nodes[k * 3 % KEYS] = put(table, keys[k * 3 % KEYS]);
+    for (uint32_t node = table->order.first[0]; node; node = strata_order_next(&table->order, node)) EXPECT_EQ(node, nodes[i++]);
     EXPECT_EQ(i, KEYS);
-    EXPECT_EQ(find(&table, (strata_order_key_t){0, 0, 0}), 0);
-    EXPECT_EQ(find(&table, (strata_order_key_t){1, 5, 8}), 0);
-    EXPECT_EQ(find(&table, (strata_order_key_t){UINT64_MAX, 1, 0}), 0);
-    strata_nodes_destroy(&table.nodes);
+    EXPECT_EQ(find(table, (strata_order_key_t){0, 0, 0}), 0);
+    EXPECT_EQ(find(table, (strata_order_key_t){1, 5, 8}), 0);
+    EXPECT_EQ(find(table, (strata_order_key_t){UINT64_MAX, 1, 0}), 0);
 }
 
 static void expect_all(table_t *table, const uint32_t *held, uint32_t count) {
@@ -60,36 +61,30 @@ static void expect_all(table_t *table, const uint32_t *held, uint32_t count) {
     EXPECT_EQ(node, 0);
 }
 
-TEST(order, random_adds_and_removals) {
+TEST_TABLE(random_adds_and_removals) {
     enum { KEYS = 600 };
     static uint32_t held[KEYS];
-    table_t table;
     uint64_t seed = 3;
-    ASSERT_TRUE(open_table(&table));
     for (int step = 0; step < 20000; step++) {
         uint32_t i = (uint32_t)random_below(&seed, KEYS);
         strata_order_key_t key = {i / 100, i / 10 % 10, i % 10};
-        EXPECT_EQ(find(&table, key), held[i]);
-        if (held[i]) drop(&table, held[i]);
-        held[i] = held[i] ? 0 : put(&table, key);
+        EXPECT_EQ(find(table, key), held[i]);
+        if (held[i]) drop(table, held[i]);
+        held[i] = held[i] ? 0 : put(table, key);
         if (step % 256) continue;
-        ASSERT_OK(strata_order_validate(&table.order));
-        expect_all(&table, held, KEYS);
+        ASSERT_OK(strata_order_validate(&table->order));
+        expect_all(table, held, KEYS);
     }
-    strata_nodes_destroy(&table.nodes);
 }
 
-TEST(order, the_neighbours_of_a_key_whether_one_stands_there_or_not) {
-    table_t table;
+TEST_TABLE(the_neighbours_of_a_key_whether_one_stands_there_or_not) {
     uint32_t nodes[100];
-    ASSERT_TRUE(open_table(&table));
-    for (uint32_t i = 0; i < 100; i++) nodes[i * 37 % 100] = put(&table, (strata_order_key_t){.first = 10 * (i * 37 % 100) + 10});
+    for (uint32_t i = 0; i < 100; i++) nodes[i * 37 % 100] = put(table, (strata_order_key_t){.first = 10 * (i * 37 % 100) + 10});
     for (uint32_t at = 0; at < 1020; at++) {
         const strata_order_key_t key = {.first = at};
-        EXPECT_EQ(strata_order_from(&table.order, &key), at <= 1000 ? nodes[at <= 10 ? 0 : (at + 9) / 10 - 1] : 0);
-        EXPECT_EQ(strata_order_before(&table.order, &key), at > 10 ? nodes[at > 1000 ? 99 : (at - 1) / 10 - 1] : 0);
+        EXPECT_EQ(strata_order_from(&table->order, &key), at <= 1000 ? nodes[at <= 10 ? 0 : (at + 9) / 10 - 1] : 0);
+        EXPECT_EQ(strata_order_before(&table->order, &key), at > 10 ? nodes[at > 1000 ? 99 : (at - 1) / 10 - 1] : 0);
     }
-    strata_nodes_destroy(&table.nodes);
 }
 
 /* Rising, falling, and neither. */
@@ -116,21 +111,18 @@ TEST(order, coming_in_and_going_out_passes_few_of_many) {
     }
 }
 
-TEST(order, validate_finds_planted_faults) {
-    table_t table;
-    ASSERT_TRUE(open_table(&table));
-    for (uint32_t i = 0; i < 100; i++) put(&table, (strata_order_key_t){.second = 2 * i});
-    uint32_t high = table.order.first[1];
-    strata_order_link_t *own = strata_order_link(&table.order, high);
-    EXPECT_CAUGHT(strata_order_validate(&table.order), own->key.second, 500);
-    EXPECT_CAUGHT(strata_order_validate(&table.order), own->key.second, own->key.second + 2);
-    EXPECT_CAUGHT(strata_order_validate(&table.order), own->next[0], 0);
-    EXPECT_CAUGHT(strata_order_validate(&table.order), own->next[0], high); /* a circle */
-    EXPECT_CAUGHT(strata_order_validate(&table.order), own->next[0], 999);
-    EXPECT_CAUGHT(strata_order_validate(&table.order), own->next[1], 0);
-    EXPECT_CAUGHT(strata_order_validate(&table.order), table.order.first[1], own->next[1]);
-    EXPECT_CAUGHT(strata_order_validate(&table.order), table.order.first[7], 999);
-    EXPECT_CAUGHT(strata_order_validate(&table.order), table.order.count, 99);
-    EXPECT_CAUGHT(strata_order_validate(&table.order), table.order.count, 101);
-    strata_nodes_destroy(&table.nodes);
+TEST_TABLE(validate_finds_planted_faults) {
+    for (uint32_t i = 0; i < 100; i++) put(table, (strata_order_key_t){.second = 2 * i});
+    uint32_t high = table->order.first[1];
+    strata_order_link_t *own = strata_order_link(&table->order, high);
+    EXPECT_CAUGHT(strata_order_validate(&table->order), own->key.second, 500);
+    EXPECT_CAUGHT(strata_order_validate(&table->order), own->key.second, own->key.second + 2);
+    EXPECT_CAUGHT(strata_order_validate(&table->order), own->next[0], 0);
+    EXPECT_CAUGHT(strata_order_validate(&table->order), own->next[0], high); /* a circle */
+    EXPECT_CAUGHT(strata_order_validate(&table->order), own->next[0], 999);
+    EXPECT_CAUGHT(strata_order_validate(&table->order), own->next[1], 0);
+    EXPECT_CAUGHT(strata_order_validate(&table->order), table->order.first[1], own->next[1]);
+    EXPECT_CAUGHT(strata_order_validate(&table->order), table->order.first[7], 999);
+    EXPECT_CAUGHT(strata_order_validate(&table->order), table->order.count, 99);
+    EXPECT_CAUGHT(strata_order_validate(&table->order), table->order.count, 101);
 }
