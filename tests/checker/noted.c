@@ -51,18 +51,16 @@ TEST_WATCHED(noted, a_captured_record_forgets_the_one_before) {
 }
 
 /* What a pool serves again is after the frees before it, in every part: a fill makes a life of its own of its bytes. */
-TEST(noted, a_fill_of_a_part_is_after_what_the_whole_was_freed_after) {
-    for (int ordered = 0; ordered < 2; ordered++) {
-        OPENED(watched_t, w, watched_close, watched_open(&w, STRATA_CHECKER_LIFETIMES));
-        strata_address_t first = 0, second = 0;
-        ASSERT_OK(strata_device_malloc_async(w.device, NULL, MIB, A(&w), &first));
-        strata_access_t access = {first, MIB, false};
-        ASSERT_OK(strata_device_work(w.device, A(&w), 100 * US, &access, 1));
-        ASSERT_OK(strata_device_free_async(w.device, first, A(&w)));
-        ASSERT_OK(strata_device_malloc_async(w.device, NULL, MIB, A(&w), &second));
-        ASSERT_EQ(first, second);
-        if (ordered) order(&w, C(&w), A(&w));
-        EXPECT_OK(strata_device_fill(w.device, second + MIB / 2, 1, MIB / 2, C(&w)));
-        EXPECT_HAZARDS(&w, OUTSIDE, ordered ? 0 : 1);
-    }
+TEST_WAYS(noted, a_fill_of_a_part_is_after_what_the_whole_was_freed_after, ordered, 2, watched_t, w, watched_close,
+          watched_open(w, STRATA_CHECKER_LIFETIMES)) {
+    strata_address_t first = 0, second = 0;
+    ASSERT_OK(strata_device_malloc_async(w->device, NULL, MIB, A(w), &first));
+    strata_access_t access = {first, MIB, false};
+    ASSERT_OK(strata_device_work(w->device, A(w), 100 * US, &access, 1));
+    ASSERT_OK(strata_device_free_async(w->device, first, A(w)));
+    ASSERT_OK(strata_device_malloc_async(w->device, NULL, MIB, A(w), &second));
+    ASSERT_EQ(first, second);
+    if (ordered) order(w, C(w), A(w));
+    EXPECT_OK(strata_device_fill(w->device, second + MIB / 2, 1, MIB / 2, C(w)));
+    EXPECT_HAZARDS(w, OUTSIDE, ordered ? 0 : 1);
 }

@@ -163,19 +163,18 @@ TEST_WATCHED_WAYS(verdicts, a_pool_takes_back_after_all_work, ordered, 2) {
 }
 
 /* Where lifetimes alone are checked, fresh memory of a pool is valid at once; what another stream has freed is not. */
-TEST(verdicts, pool_memory_in_a_replay) {
-    OPENED(watched_t, w, watched_close, watched_open(&w, STRATA_CHECKER_LIFETIMES));
+TEST_WITH(verdicts, pool_memory_in_a_replay, watched_t, w, watched_close, watched_open(w, STRATA_CHECKER_LIFETIMES)) {
     strata_address_t first = 0, second = 0;
-    EXPECT_OK(strata_device_malloc_async(w.device, NULL, MIB, A(&w), &first));
+    EXPECT_OK(strata_device_malloc_async(w->device, NULL, MIB, A(w), &first));
     strata_access_t access = {first, MIB, false};
-    EXPECT_OK(strata_device_work(w.device, B(&w), 100 * US, &access, 1));
-    EXPECT_HAZARDS(&w, OUTSIDE, 0);
-    order(&w, A(&w), B(&w));
-    EXPECT_OK(strata_device_free_async(w.device, first, A(&w)));
-    EXPECT_OK(strata_device_malloc_async(w.device, NULL, MIB, A(&w), &second));
+    EXPECT_OK(strata_device_work(w->device, B(w), 100 * US, &access, 1));
+    EXPECT_HAZARDS(w, OUTSIDE, 0);
+    order(w, A(w), B(w));
+    EXPECT_OK(strata_device_free_async(w->device, first, A(w)));
+    EXPECT_OK(strata_device_malloc_async(w->device, NULL, MIB, A(w), &second));
     ASSERT_EQ(first, second);
-    EXPECT_OK(strata_device_work(w.device, C(&w), 100 * US, &access, 1));
-    EXPECT_HAZARDS(&w, OUTSIDE, 1);
+    EXPECT_OK(strata_device_work(w->device, C(w), 100 * US, &access, 1));
+    EXPECT_HAZARDS(w, OUTSIDE, 1);
 }
 
 TEST_WATCHED(verdicts, memory_taken_from_a_live_block) {

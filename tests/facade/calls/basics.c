@@ -55,14 +55,13 @@ static void count_leak(const strata_leak_t *leak, void *context) {
     (*(int *)context)++;
 }
 
-TEST(facade, closes_with_a_leak_report) {
-    OPENED(rig_t, rig, rig_close_by_force, rig_open(&rig, "strata", NULL, 0, 0, 1));
-    strata_block_t a = rig_allocate(&rig, NULL, 1000);
+TEST_WITH(facade, closes_with_a_leak_report, rig_t, rig, rig_close_by_force, rig_open(rig, "strata", NULL, 0, 0, 1)) {
+    strata_block_t a = rig_allocate(rig, NULL, 1000);
     int leaks = 0;
-    EXPECT_STATUS(STRATA_E_BUSY, strata_close(rig.s, STRATA_CLOSE_WAIT, count_leak, &leaks));
+    EXPECT_STATUS(STRATA_E_BUSY, strata_close(rig->s, STRATA_CLOSE_WAIT, count_leak, &leaks));
     EXPECT_EQ(leaks, 1);
-    EXPECT_OK(strata_free(rig.s, a.ref));
-    (void)rig_allocate(&rig, NULL, 1000);
+    EXPECT_OK(strata_free(rig->s, a.ref));
+    (void)rig_allocate(rig, NULL, 1000);
 }
 
 TEST_RIG(facade, every_place_has_its_memory, 0, "strata") {

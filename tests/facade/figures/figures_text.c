@@ -7,13 +7,12 @@
 
 static char text[65536];
 
-TEST(facade_figures, json_has_every_figure_of_every_place_and_stream) {
-    RIG_BY(rig, rig_open(&rig, "strata", NULL, 0, 0, 2));
-    strata_stream_t stream = rig_stream(&rig);
-    (void)rig_allocate(&rig, NULL, 1000);
-    (void)rig_allocate(&rig, stream, 5000);
+TEST_BY(facade_figures, json_has_every_figure_of_every_place_and_stream, rig_open(rig, "strata", NULL, 0, 0, 2)) {
+    strata_stream_t stream = rig_stream(rig);
+    (void)rig_allocate(rig, NULL, 1000);
+    (void)rig_allocate(rig, stream, 5000);
     size_t needed = 0, again = 0;
-    EXPECT_OK(strata_statistics_json(rig.s, text, sizeof text, &needed));
+    EXPECT_OK(strata_statistics_json(rig->s, text, sizeof text, &needed));
     EXPECT_EQ(needed, strlen(text) + 1);
     EXPECT_EQ(strncmp(text,
                       "{\"places\": [\n  {\"place\": \"gpu:0\", \"total\": {\"requested_bytes\": 6000, \"allocated_bytes\": 6144, ",
@@ -33,10 +32,10 @@ TEST(facade_figures, json_has_every_figure_of_every_place_and_stream) {
     EXPECT_STREQ(text + needed - 4, "]}\n");
     /* A short buffer gets the beginning, and the length of it all. */
     char few[20];
-    EXPECT_OK(strata_statistics_json(rig.s, few, sizeof few, &again));
+    EXPECT_OK(strata_statistics_json(rig->s, few, sizeof few, &again));
     EXPECT_EQ(again, needed);
     EXPECT_STREQ(few, "{\"places\": [\n  {\"pl");
-    EXPECT_OK(strata_statistics_json(rig.s, NULL, 0, &again));
+    EXPECT_OK(strata_statistics_json(rig->s, NULL, 0, &again));
     EXPECT_EQ(again, needed);
 }
 

@@ -42,27 +42,27 @@ TEST_RIG(facade_patience, a_part_that_does_not_do_is_no_end_of_the_wait, 0,
 }
 
 /* A host that polls cannot predict the end of the work. It waits until the timeout once for each size, and again much later. */
-TEST(facade_patience, it_waits_no_longer_than_the_timeout_and_not_again_for_that_size) {
-    RIG_BY(rig, rig_open_with(&rig, "stack: [retry: {patience: true, depth: 1, timeout: 5ms}, stream_safe, auto_growth, system]\n",
-                              &(strata_sim_options_t){.host_jitter = 2}, 0));
-    strata_stream_t owner = rig_stream(&rig), borrower = rig_stream(&rig);
+TEST_BY(facade_patience, it_waits_no_longer_than_the_timeout_and_not_again_for_that_size,
+        rig_open_with(rig, "stack: [retry: {patience: true, depth: 1, timeout: 5ms}, stream_safe, auto_growth, system]\n",
+                      &(strata_sim_options_t){.host_jitter = 2}, 0)) {
+    strata_stream_t owner = rig_stream(rig), borrower = rig_stream(rig);
     static const struct {
         uint64_t size, quiet; /* bytes, and ns before the request */
         bool waits;
     } rounds[] = {{5 * MIB, 0, true},  {5 * MIB, 0, false}, {6 * MIB, 0, true},
                   {5 * MIB, 0, false}, {6 * MIB, 0, false}, {5 * MIB, UINT64_C(600) * 1000 * 1000, true}};
     for (size_t i = 0; i < COUNT(rounds); i++) {
-        rig_advance(&rig, rounds[i].quiet);
-        (void)rig_free_deferred(&rig, owner, borrower, rounds[i].size, 50 * ms);
-        uint64_t began = strata_sim_now(rig.world), growths = rig_figures(&rig).growths;
-        strata_block_t block = rig_allocate(&rig, owner, rounds[i].size);
-        EXPECT_EQ(rig_figures(&rig).growths, growths + 1);
-        uint64_t waited = strata_sim_now(rig.world) - began;
+        rig_advance(rig, rounds[i].quiet);
+        (void)rig_free_deferred(rig, owner, borrower, rounds[i].size, 50 * ms);
+        uint64_t began = strata_sim_now(rig->world), growths = rig_figures(rig).growths;
+        strata_block_t block = rig_allocate(rig, owner, rounds[i].size);
+        EXPECT_EQ(rig_figures(rig).growths, growths + 1);
+        uint64_t waited = strata_sim_now(rig->world) - began;
         if (rounds[i].waits) EXPECT_GE(waited, 5 * ms);
         EXPECT_LT(waited, rounds[i].waits ? 9 * ms : ms);
-        EXPECT_OK(strata_free(rig.s, block.ref));
-        rig_advance(&rig, 100 * ms);
-        EXPECT_OK(strata_release(rig.s, rig.gpu, NULL));
+        EXPECT_OK(strata_free(rig->s, block.ref));
+        rig_advance(rig, 100 * ms);
+        EXPECT_OK(strata_release(rig->s, rig->gpu, NULL));
     }
 }
 

@@ -269,20 +269,18 @@ TEST_PAIR(where_streams_are_ignored_every_borrow_is_taken_back, "stack: [caching
 }
 
 /* Whichever was told first works longest. */
-TEST(facade_borrows, where_no_layer_knows_borrows_the_free_waits_for_every_borrower) {
-    for (int longest = 0; longest < 3; longest++) {
-        OPENED(pair_t, p, end, begin(&p, WITHOUT));
-        uint64_t done = 0;
-        for (int i = 0; i < 3; i++) {
-            strata_stream_t stream = rig_stream(&p.rig);
-            rig_borrow(&p.rig, p.block.ref, stream, i == longest ? 9 * LONG : LONG);
-            uint64_t end_of_it = strata_sim_stream_end(p.rig.devices[0], stream);
-            if (end_of_it > done) done = end_of_it;
-        }
-        free_block(&p);
-        EXPECT_GE(strata_sim_now(p.rig.world), done);
-        EXPECT_EQ(rig_figures(&p.rig).host_waits, 3);
+TEST_WAYS(facade_borrows, where_no_layer_knows_borrows_the_free_waits_for_every_borrower, longest, 3, pair_t, p, end,
+          begin(p, WITHOUT)) {
+    uint64_t done = 0;
+    for (int i = 0; i < 3; i++) {
+        strata_stream_t stream = rig_stream(&p->rig);
+        rig_borrow(&p->rig, p->block.ref, stream, i == longest ? 9 * LONG : LONG);
+        uint64_t end_of_it = strata_sim_stream_end(p->rig.devices[0], stream);
+        if (end_of_it > done) done = end_of_it;
     }
+    free_block(p);
+    EXPECT_GE(strata_sim_now(p->rig.world), done);
+    EXPECT_EQ(rig_figures(&p->rig).host_waits, 3);
 }
 
 /* Pinned and host blocks go by who was told to use them, the legacy stream by either of its names. */

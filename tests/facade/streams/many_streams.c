@@ -42,14 +42,13 @@ TEST(many_streams, a_request_looks_at_few_stacks) {
     }
 }
 
-TEST(many_streams, a_figure_looks_at_each_stack_once) {
-    OPENED(many_t, many, close_many, open_many(&many, "strata"));
-    uint64_t before = looked(&many);
-    EXPECT_EQ(rig_figures(&many.rig).live_allocations, STREAMS);
-    EXPECT_LE(looked(&many) - before, STREAMS + 3); /* a shared stack, the stack of the default stream, the end */
-    before = looked(&many);
-    EXPECT_OK(strata_release(many.rig.s, many.rig.gpu, NULL));
-    EXPECT_LE(looked(&many) - before, 8 * (STREAMS + 3)); /* a poll, and one walk for each kind of stack */
+TEST_WITH(many_streams, a_figure_looks_at_each_stack_once, many_t, many, close_many, open_many(many, "strata")) {
+    uint64_t before = looked(many);
+    EXPECT_EQ(rig_figures(&many->rig).live_allocations, STREAMS);
+    EXPECT_LE(looked(many) - before, STREAMS + 3); /* a shared stack, the stack of the default stream, the end */
+    before = looked(many);
+    EXPECT_OK(strata_release(many->rig.s, many->rig.gpu, NULL));
+    EXPECT_LE(looked(many) - before, 8 * (STREAMS + 3)); /* a poll, and one walk for each kind of stack */
 }
 
 /* Counts the lookups while `count` streams are forgotten in creation order, in reverse, or in random order. */
@@ -90,30 +89,29 @@ TEST(many_streams, to_forget_them_costs_as_much_for_each) {
 }
 
 /* Every third is forgotten: who stays is found where it was, who comes after the last. */
-TEST(many_streams, a_walk_keeps_the_order_of_making_when_stacks_end) {
-    OPENED(many_t, many, close_many, open_many(&many, "strata"));
-    strata_domain_t *domain = rig_domain(&many.rig);
+TEST_WITH(many_streams, a_walk_keeps_the_order_of_making_when_stacks_end, many_t, many, close_many, open_many(many, "strata")) {
+    strata_domain_t *domain = rig_domain(&many->rig);
     for (int i = 0; i < STREAMS; i += 3) {
-        EXPECT_OK(strata_free(many.rig.s, many.blocks[i].ref));
-        EXPECT_OK(strata_stream_forget(many.rig.s, many.rig.gpu, many.streams[i]));
+        EXPECT_OK(strata_free(many->rig.s, many->blocks[i].ref));
+        EXPECT_OK(strata_stream_forget(many->rig.s, many->rig.gpu, many->streams[i]));
     }
-    EXPECT_OK(strata_release(many.rig.s, many.rig.gpu, NULL));
+    EXPECT_OK(strata_release(many->rig.s, many->rig.gpu, NULL));
     int at = 0;
     STRATA_DOMAIN_EACH(domain, stack) {
         EXPECT_FALSE(stack->forgotten.orphan);
         if (stack->is_shared || stack->stream == NULL) continue;
         while (at < STREAMS && at % 3 == 0) at++;
-        EXPECT_EQ((uintptr_t)stack->stream, (uintptr_t)many.streams[at++]);
+        EXPECT_EQ((uintptr_t)stack->stream, (uintptr_t)many->streams[at++]);
     }
     EXPECT_EQ(at, STREAMS - 1);
     for (int i = 0; i < STREAMS; i++) {
-        strata_stack_t *found = strata_domain_find(domain, 0, many.streams[i], 0);
+        strata_stack_t *found = strata_domain_find(domain, 0, many->streams[i], 0);
         EXPECT_EQ(found != NULL, i % 3 != 0);
-        if (found) EXPECT_EQ((uintptr_t)found->stream, (uintptr_t)many.streams[i]);
-        if (i % 3 == 0) many.blocks[i] = rig_allocate(&many.rig, many.streams[i], 1000);
+        if (found) EXPECT_EQ((uintptr_t)found->stream, (uintptr_t)many->streams[i]);
+        if (i % 3 == 0) many->blocks[i] = rig_allocate(&many->rig, many->streams[i], 1000);
     }
-    EXPECT_EQ(strata_domain_find(domain, 7, many.streams[1], 0), NULL);
-    EXPECT_EQ(strata_domain_find(domain, 0, many.streams[1], strata_threads_self()), NULL);
+    EXPECT_EQ(strata_domain_find(domain, 7, many->streams[1], 0), NULL);
+    EXPECT_EQ(strata_domain_find(domain, 0, many->streams[1], strata_threads_self()), NULL);
 }
 
 /* ---- what a layer of device scope looks at ---- */

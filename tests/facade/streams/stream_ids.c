@@ -115,14 +115,13 @@ TEST(facade_stream_ids, each_place_is_told_and_forgets_for_itself) {
 /* ---- what is not found ---- */
 
 /* Such calls are those of a device that fails: they go on as without the flag. */
-TEST(facade_stream_ids, a_driver_that_does_not_tell_is_no_reason_to_refuse) {
-    OPENED(scene_t, scene, end, begin(&scene, strata_gpu(0)));
-    strata_stream_t stream = rig_stream(&scene.rig);
-    ASSERT_OK(strata_sim_fail(scene.rig.devices[0], STRATA_CALL_stream_id, 1, true, STRATA_E_DEVICE));
+TEST_WITH(facade_stream_ids, a_driver_that_does_not_tell_is_no_reason_to_refuse, scene_t, scene, end, begin(scene, strata_gpu(0))) {
+    strata_stream_t stream = rig_stream(&scene->rig);
+    ASSERT_OK(strata_sim_fail(scene->rig.devices[0], STRATA_CALL_stream_id, 1, true, STRATA_E_DEVICE));
     for (int call = 0; call < CALLS; call++)
-        if (call != FREE_ON) EXPECT_OK(call_by(&scene, call, stream));
-    EXPECT_OK(call_by(&scene, FREE_ON, stream));
-    strata_sim_clear_faults(scene.rig.devices[0]);
+        if (call != FREE_ON) EXPECT_OK(call_by(scene, call, stream));
+    EXPECT_OK(call_by(scene, FREE_ON, stream));
+    strata_sim_clear_faults(scene->rig.devices[0]);
 }
 
 /* More than the table has: it does not grow, and the last ones are in it. */

@@ -34,40 +34,36 @@ static void close_lent(lent_t *lent) { rig_close(&lent->rig); }
 
 static void poll(lent_t *lent) { EXPECT_OK(strata_free(lent->rig.s, rig_allocate(&lent->rig, lent->owner, 1000).ref)); }
 
-TEST(facade_uses, a_poll_asks_a_stream_once_however_many_blocks_wait_for_it) {
-    for (int i = 0; i < STACKS; i++) {
-        OPENED(lent_t, lent, close_lent, lend(&lent, stacks[i]));
-        free_all(&lent);
-        EXPECT_EQ(rig_figures(&lent.rig).deferred_bytes, BLOCKS * SIZE);
-        poll(&lent); /* the first growth is over by now */
-        uint64_t asked = rig_calls(&lent.rig, STRATA_CALL_event_query);
-        poll(&lent);
-        EXPECT_EQ(rig_calls(&lent.rig, STRATA_CALL_event_query) - asked, 1);
-        rig_advance(&lent.rig, 60 * MILLISECOND);
-        poll(&lent);
-        EXPECT_EQ(rig_figures(&lent.rig).deferred_bytes, 0);
-    }
+TEST_WAYS(facade_uses, a_poll_asks_a_stream_once_however_many_blocks_wait_for_it, i, STACKS, lent_t, lent, close_lent,
+          lend(lent, stacks[i])) {
+    free_all(lent);
+    EXPECT_EQ(rig_figures(&lent->rig).deferred_bytes, BLOCKS * SIZE);
+    poll(lent); /* the first growth is over by now */
+    uint64_t asked = rig_calls(&lent->rig, STRATA_CALL_event_query);
+    poll(lent);
+    EXPECT_EQ(rig_calls(&lent->rig, STRATA_CALL_event_query) - asked, 1);
+    rig_advance(&lent->rig, 60 * MILLISECOND);
+    poll(lent);
+    EXPECT_EQ(rig_figures(&lent->rig).deferred_bytes, 0);
 }
 
-TEST(facade_uses, a_stream_that_ends_takes_one_event_for_all_that_it_uses) {
-    for (int i = 0; i < STACKS; i++) {
-        OPENED(lent_t, lent, close_lent, lend(&lent, stacks[i]));
-        rig_t *rig = &lent.rig;
-        uint64_t recorded = rig_calls(rig, STRATA_CALL_event_record), end = strata_sim_stream_end(rig->devices[0], lent.borrower);
-        EXPECT_OK(strata_stream_forget(rig->s, rig->gpu, lent.borrower));
-        EXPECT_EQ(rig_calls(rig, STRATA_CALL_event_record) - recorded, 1);
-        EXPECT_OK(strata_stream_destroy(rig->s, rig->gpu, lent.borrower));
-        free_all(&lent);
-        EXPECT_EQ(rig_calls(rig, STRATA_CALL_event_record) - recorded, 1);
-        poll(&lent);
-        EXPECT_EQ(rig_figures(rig).deferred_bytes, BLOCKS * SIZE);
-        EXPECT_OK(strata_validate(rig->s));
-        rig_advance(rig, end);
-        poll(&lent);
-        EXPECT_EQ(rig_figures(rig).deferred_bytes, 0);
-        EXPECT_EQ(rig_figures(rig).quarantined_bytes, 0);
-        EXPECT_OK(strata_validate(rig->s));
-    }
+TEST_WAYS(facade_uses, a_stream_that_ends_takes_one_event_for_all_that_it_uses, i, STACKS, lent_t, lent, close_lent,
+          lend(lent, stacks[i])) {
+    rig_t *rig = &lent->rig;
+    uint64_t recorded = rig_calls(rig, STRATA_CALL_event_record), end = strata_sim_stream_end(rig->devices[0], lent->borrower);
+    EXPECT_OK(strata_stream_forget(rig->s, rig->gpu, lent->borrower));
+    EXPECT_EQ(rig_calls(rig, STRATA_CALL_event_record) - recorded, 1);
+    EXPECT_OK(strata_stream_destroy(rig->s, rig->gpu, lent->borrower));
+    free_all(lent);
+    EXPECT_EQ(rig_calls(rig, STRATA_CALL_event_record) - recorded, 1);
+    poll(lent);
+    EXPECT_EQ(rig_figures(rig).deferred_bytes, BLOCKS * SIZE);
+    EXPECT_OK(strata_validate(rig->s));
+    rig_advance(rig, end);
+    poll(lent);
+    EXPECT_EQ(rig_figures(rig).deferred_bytes, 0);
+    EXPECT_EQ(rig_figures(rig).quarantined_bytes, 0);
+    EXPECT_OK(strata_validate(rig->s));
 }
 
 /* A use that was recorded in a capture is never over; the uses after it, by the same stream, are. */
