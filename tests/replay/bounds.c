@@ -103,12 +103,10 @@ static void expect_moment(void *context, const strata_run_moment_t *moment, bool
 }
 
 static strata_run_result_t run_bounded(const strata_trace_t *trace, const strata_strategy_t *strategy, uint64_t capacity) {
-    strata_run_result_t result = {.first_failure = ""};
     bounded_t bounded = {.of_device = capacity, .capacity = capacity * strata_max(1, trace->devices)};
     strata_run_follow_t follow = {.row = expect_row, .refused = ignore_refused, .moment = expect_moment, .context = &bounded};
-    strata_run_options_t options = {
-        .target = {.profile = strata_sim_profile("h100"), .capacity = capacity}, .timeline = {.lag_ns = LAG}, .follow = &follow};
-    if (strata_run(trace, strategy, &options, &result) != STRATA_OK) FAIL_TEST("%s", strata_last_error()->text);
+    strata_run_options_t options = {.target = {.capacity = capacity}, .timeline = {.lag_ns = LAG}, .follow = &follow};
+    strata_run_result_t result = replay_with(trace, strategy, options);
     const strata_figures_t *f = &result.figures;
     if (f->capacity_bytes != capacity) FAIL_TEST("the run had %llu bytes", (unsigned long long)f->capacity_bytes);
     expect_order(&bounded, "peaks", f->peak_requested_bytes, f->peak_allocated_bytes, f->peak_reserved_bytes, bounded.capacity);

@@ -7,12 +7,8 @@
 #include "tests/replay/support/helpers.h"
 
 static strata_run_result_t replay_checked(const strata_trace_t *trace, const strata_strategy_t *strategy, uint64_t capacity) {
-    strata_run_result_t result = {.first_failure = ""};
-    strata_run_options_t options = {
-        .target = {.profile = strata_sim_profile("h100"), .capacity = capacity}, .timeline = {.lag_ns = LAG}, .check = true};
-    if (trace && strategy && strata_run(trace, strategy, &options, &result) != STRATA_OK)
-        FAIL_TEST("%s", strata_last_error()->text);
-    return result;
+    strata_run_options_t options = {.target = {.capacity = capacity}, .timeline = {.lag_ns = LAG}, .check = true};
+    return replay_with(trace, strategy, options);
 }
 
 static strata_run_result_t check_named(const char *trace, const char *preset, const char *const *set, uint64_t capacity) {
@@ -22,6 +18,10 @@ static strata_run_result_t check_named(const char *trace, const char *preset, co
     strata_trace_delete(loaded);
     strata_strategy_delete(strategy);
     return result;
+}
+
+static strata_run_result_t check_text(const char *text, const char *preset) {
+    return replay_text(text, preset, (strata_run_options_t){.timeline = {.lag_ns = LAG}, .check = true});
 }
 
 /* What was not served has no hazard either: where there is memory enough all of it is, else most. */
@@ -83,22 +83,14 @@ TEST(checked, paddle_is_unsafe_where_borrows_come_first) {
 TEST(checked, a_trace_without_work_is_checked_by_its_borrows) {
     static const char text[] = COLUMNS "alloc,1,4194304,0,0\nborrow,1,0,1,10\nfree,1,0,0,20\nalloc,2,4194304,0,30\n"
                                        "free,2,0,0,40\n";
-    strata_trace_t *trace CLOSED_BY(trace_cleanup) = trace_of(text);
-    strata_strategy_t *early = strategy_of("paddle", NULL), *strata = strategy_of("strata", NULL);
-    strata_run_result_t r = replay_checked(trace, early, 0);
-    EXPECT_EQ(r.figures.hazards, 1);
-    r = replay_checked(trace, strata, 0);
-    EXPECT_EQ(r.figures.hazards, 0);
-    strata_strategy_delete(early);
-    strata_strategy_delete(strata);
+    EXPECT_EQ(check_text(text, "paddle").figures.hazards, 1);
+    EXPECT_EQ(check_text(text, "strata").figures.hazards, 0);
 }
 
 static void expect_none(const char *text) {
     static const char *const presets[] = {"strata", "system", "cuda_malloc_async"};
-    strata_trace_t *trace CLOSED_BY(trace_cleanup) = trace_of(text);
     for (size_t i = 0; i < sizeof presets / sizeof *presets; i++) {
-        strata_strategy_t *strategy CLOSED_BY(strategy_cleanup) = strategy_of(presets[i], NULL);
-        strata_run_result_t r = replay_checked(trace, strategy, 0);
+        strata_run_result_t r = check_text(text, presets[i]);
         EXPECT_EQ(r.figures.failed_operations, 0);
         if (r.figures.hazards) FAIL_TEST("%s: %s", presets[i], r.first_hazards);
     }
@@ -131,13 +123,9 @@ TEST(checked, the_first_borrower_of_memory_without_an_owner) {
     for (size_t i = 0; i < sizeof well_formed / sizeof *well_formed * 2; i++) {
         char text[400];
         snprintf(text, sizeof text, "op,id,size,stream,time_us,place\n%s", well_formed[i / 2].rows);
-        strata_trace_t *trace CLOSED_BY(trace_cleanup) = trace_of(text);
-        strata_strategy_t *strategy CLOSED_BY(strategy_cleanup) = strategy_of(presets[i % 2], NULL);
-        strata_run_options_t options = {.target = {.profile = strata_sim_profile("h100")},
-                                        .timeline = {.lag_ns = LAG, .legacy_default = well_formed[i / 2].legacy},
-                                        .check = true};
-        strata_run_result_t result;
-        EXPECT_OK(strata_run(trace, strategy, &options, &result));
+        strata_timeline_options_t timeline = {.lag_ns = LAG, .legacy_default = well_formed[i / 2].legacy};
+        strata_run_options_t options = {.timeline = timeline, .check = true};
+        strata_run_result_t result = replay_text(text, presets[i % 2], options);
         if (result.figures.hazards) FAIL_TEST("%zu, %s: %s", i / 2, presets[i % 2], result.first_hazards);
         EXPECT_EQ(result.figures.failed_operations, 0);
         EXPECT_EQ(result.figures.borrows_waited, i == 3 ? 1 : 0); /* `system` does not know the borrow of the trace */
@@ -147,9 +135,7 @@ TEST(checked, the_first_borrower_of_memory_without_an_owner) {
 /* The program's own fault: stream 1 works on a block of stream 0 and nobody says so. */
 TEST(checked, a_free_that_covers_too_little) {
     static const char text[] = WORK_COLUMNS "alloc,1,4194304,0,0,,\nwork,1,0,1,5,900,\nfree,1,0,0,8,,\n";
-    strata_trace_t *trace CLOSED_BY(trace_cleanup) = trace_of(text);
-    strata_strategy_t *strategy CLOSED_BY(strategy_cleanup) = strategy_of("strata", NULL);
-    strata_run_result_t r = replay_checked(trace, strategy, 0);
+    strata_run_result_t r = check_text(text, "strata");
     EXPECT_EQ(r.figures.hazards, 1);
     EXPECT_CONTAINS(r.first_hazards, "neither covered by a borrow nor ordered");
     EXPECT_CONTAINS(r.first_hazards, "line 4");
@@ -162,8 +148,7 @@ TEST(checked, where_a_device_free_does_not_wait_system_is_unsafe) {
     strata_trace_t *trace CLOSED_BY(trace_cleanup) = project_trace("alexnet-training.csv.gz");
     strata_strategy_t *strategy CLOSED_BY(strategy_cleanup) = strategy_of("system", NULL);
     strata_run_options_t options = {.target = {.profile = &profile}, .timeline = {.lag_ns = LAG}, .check = true};
-    strata_run_result_t result;
-    EXPECT_OK(strata_run(trace, strategy, &options, &result));
+    strata_run_result_t result = replay_with(trace, strategy, options);
     EXPECT_GT(result.figures.hazards, 0);
     EXPECT_CONTAINS(result.first_hazards, "under running work");
 }

@@ -48,17 +48,10 @@ static strata_run_result_t run_lost(const char *branch, fault_t how, bool check)
     static const char rows[] = COLUMNS "alloc,1,512,0,0\nalloc,2,2048,0,1\nfree,1,,0,2\nalloc,3,512,0,3\nfree,2,,0,4\n";
     const strata_layer_type_t *type = &lost_type;
     char text[300];
-    strata_run_result_t result = {.first_failure = ""};
     EXPECT_OK(strata_layers_register(&type, 1, true));
     snprintf(text, sizeof text, "stack: [test_lost: {stacks: [[%s], [%s]]}]\n", branch, branch);
-    strata_trace_t *trace = trace_of(rows);
-    strata_strategy_t *strategy = strategy_of(text, NULL);
-    strata_run_options_t options = {.target = {.profile = strata_sim_profile("h100")}, .check = check};
     fault = how;
-    if (strategy) EXPECT_OK(strata_run(trace, strategy, &options, &result));
-    strata_trace_delete(trace);
-    strata_strategy_delete(strategy);
-    return result;
+    return replay_text(rows, text, (strata_run_options_t){.check = check});
 }
 
 TEST(run_ended, a_router_that_frees_to_the_wrong_stack_is_found) {
@@ -84,10 +77,8 @@ TEST(run_ended, no_preset_loses_memory) {
         strata_trace_t *trace CLOSED_BY(trace_cleanup) = project_trace(traces[k]);
         for (size_t i = 0; (preset = strata_preset_name(i)) != NULL; i++) {
             strata_strategy_t *strategy CLOSED_BY(strategy_cleanup) = strategy_of(preset, NULL);
-            strata_run_options_t options = {
-                .target = {.profile = strata_sim_profile("h100")}, .timeline = {.lag_ns = LAG}, .check = true};
-            strata_run_result_t result;
-            EXPECT_OK(strata_run(trace, strategy, &options, &result));
+            strata_run_options_t options = {.timeline = {.lag_ns = LAG}, .check = true};
+            strata_run_result_t result = replay_with(trace, strategy, options);
             if (*result.ended.unsound || *result.ended.leaked || *result.ended.close_error)
                 FAIL_TEST("%s under %s: %s%s%s", traces[k], preset, result.ended.unsound, result.ended.leaked,
                           result.ended.close_error);

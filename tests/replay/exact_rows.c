@@ -38,16 +38,10 @@ static void see_refused(void *context, size_t row, uint64_t time_ns, const strat
 }
 
 static strata_run_result_t run_followed(const char *text, const char *preset, uint64_t capacity, seen_t *seen) {
-    strata_run_result_t result = {.first_failure = ""};
-    strata_trace_t *trace CLOSED_BY(trace_cleanup) = trace_of(text);
-    strata_strategy_t *strategy CLOSED_BY(strategy_cleanup) = strategy_of(preset, NULL);
     strata_run_follow_t follow = {.row = see_row, .refused = see_refused, .context = seen};
-    strata_run_options_t options = {
-        .target = {.profile = strata_sim_profile("h100"), .capacity = capacity}, .timeline = {.lag_ns = LAG}, .follow = &follow};
     *seen = (seen_t){.count = 0};
-    if (!trace || !strategy) return result;
-    if (strata_run(trace, strategy, &options, &result) != STRATA_OK) FAIL_TEST("%s", strata_last_error()->text);
-    return result;
+    return replay_text(text, preset,
+                       (strata_run_options_t){.target = {.capacity = capacity}, .timeline = {.lag_ns = LAG}, .follow = &follow});
 }
 
 static void expect_rows(const seen_t *seen, const row_bytes_t *rows, size_t count) {
@@ -179,12 +173,8 @@ static void see_streams(void *context, const strata_run_moment_t *moment) {
 /* A handle without a stream of the trace on that device stands for itself. */
 TEST(exact_rows, a_stream_is_named_by_its_handle_and_its_device) {
     uint32_t seen = 0;
-    strata_run_result_t result;
-    strata_trace_t *trace CLOSED_BY(trace_cleanup) = trace_of(
-        "op,id,size,stream,time_us,device\nalloc,1,256,31,0,0\nalloc,2,256,32,1,0\nalloc,3,256,41,2,1\n");
-    strata_strategy_t *strategy CLOSED_BY(strategy_cleanup) = strategy_of("strata", NULL);
-    strata_run_options_t options = {
-        .target = {.profile = strata_sim_profile("h100")}, .inspect = see_streams, .inspect_context = &seen};
-    ASSERT_OK(strata_run(trace, strategy, &options, &result));
+    strata_run_options_t options = {.inspect = see_streams, .inspect_context = &seen};
+    replay_text("op,id,size,stream,time_us,device\nalloc,1,256,31,0,0\nalloc,2,256,32,1,0\nalloc,3,256,41,2,1\n", "strata",
+                options);
     EXPECT_EQ(seen, 3);
 }

@@ -11,14 +11,7 @@
 #define CHUNKS "stack: [stream_safe, auto_growth: {chunk_size: 2MiB}, system]\n"
 
 static strata_run_result_t run_text(const char *text, const char *strategy_text, bool check) {
-    strata_run_result_t result = {.first_failure = ""};
-    strata_run_options_t options = {.target = {.profile = strata_sim_profile("h100")}, .timeline = {.lag_ns = LAG}, .check = check};
-    strata_trace_t *trace = trace_of(text);
-    strata_strategy_t *strategy = strategy_of(strategy_text, NULL);
-    if (trace && strategy) EXPECT_OK(strata_run(trace, strategy, &options, &result));
-    strata_trace_delete(trace);
-    strata_strategy_delete(strategy);
-    return result;
+    return replay_text(text, strategy_text, (strata_run_options_t){.timeline = {.lag_ns = LAG}, .check = check});
 }
 
 /* ---- over the repeats ---- */

@@ -27,11 +27,8 @@ static point_t point_of(const strata_run_result_t *result) {
 
 static point_t replay_point(const strata_trace_t *trace, const char *preset, bool check, uint64_t *hazards) {
     strata_strategy_t *strategy CLOSED_BY(strategy_cleanup) = strategy_of(preset, NULL);
-    strata_run_options_t options = {
-        .target = {.profile = strata_sim_profile("h100"), .capacity = ROOM}, .timeline = {.lag_ns = LAG}, .check = check};
-    strata_run_result_t result = {.first_failure = ""};
-    if (trace && strategy && strata_run(trace, strategy, &options, &result) != STRATA_OK)
-        FAIL_TEST("%s", strata_last_error()->text);
+    strata_run_options_t options = {.target = {.capacity = ROOM}, .timeline = {.lag_ns = LAG}, .check = check};
+    strata_run_result_t result = replay_with(trace, strategy, options);
     if (hazards) *hazards = result.figures.hazards;
     return point_of(&result);
 }

@@ -12,14 +12,7 @@
     "alloc,2,104857600,0,11000000\nfree,2,,0,12000000\n"
 
 static strata_run_result_t run_text(const char *text, const char *strategy_text) {
-    strata_run_result_t result = {.first_failure = ""};
-    strata_run_options_t options = {.target = {.profile = strata_sim_profile("h100")}, .timeline = {.lag_ns = LAG}, .check = true};
-    strata_trace_t *trace = trace_of(text);
-    strata_strategy_t *strategy = strategy_of(strategy_text, NULL);
-    if (trace && strategy) EXPECT_OK(strata_run(trace, strategy, &options, &result));
-    strata_trace_delete(trace);
-    strata_strategy_delete(strategy);
-    return result;
+    return replay_text(text, strategy_text, (strata_run_options_t){.timeline = {.lag_ns = LAG}, .check = true});
 }
 
 /* Held for 2 and 0.875 of 12 seconds, instead of 12. */

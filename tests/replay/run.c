@@ -12,12 +12,7 @@
 #include "tests/replay/support/helpers.h"
 
 static strata_run_result_t run_text(const char *text, const char *preset, uint64_t capacity) {
-    strata_trace_t *trace = trace_of(text);
-    strata_strategy_t *strategy = strategy_of(preset, NULL);
-    strata_run_result_t result = replay_trace(trace, strategy, capacity, LAG);
-    strata_trace_delete(trace);
-    strata_strategy_delete(strategy);
-    return result;
+    return replay_text(text, preset, (strata_run_options_t){.target = {.capacity = capacity}, .timeline = {.lag_ns = LAG}});
 }
 
 TEST(run, counts_and_peaks) {

@@ -147,12 +147,7 @@ static uint64_t changes_with(const acting_t *cache, bool stable, const char *row
     char text[256];
     snprintf(text, sizeof text, "stack: [%s: {%sstable_addresses: %s}, system]\n", cache->name, cache->options,
              stable ? "true" : "false");
-    strata_trace_t *trace = trace_of(rows);
-    strata_strategy_t *strategy = strategy_of(text, NULL);
-    strata_run_result_t r = replay_trace(trace, strategy, 0, LAG);
-    strata_trace_delete(trace);
-    strata_strategy_delete(strategy);
-    return r.figures.pointer_changes;
+    return replay_text(rows, text, (strata_run_options_t){.timeline = {.lag_ns = LAG}}).figures.pointer_changes;
 }
 
 /* After two steps a block of 400 KB goes, whose place is a better fit for what each step asks for. */

@@ -6,12 +6,7 @@
 static uint64_t changes_with(const char *columns, const char *rows, const char *strategy_text) {
     char text[8192];
     snprintf(text, sizeof text, "%s%s", columns, rows);
-    strata_trace_t *trace = trace_of(text);
-    strata_strategy_t *strategy = strategy_of(strategy_text, NULL);
-    strata_run_result_t result = replay_trace(trace, strategy, 0, LAG);
-    strata_trace_delete(trace);
-    strata_strategy_delete(strategy);
-    return result.figures.pointer_changes;
+    return replay_text(text, strategy_text, (strata_run_options_t){.timeline = {.lag_ns = LAG}}).figures.pointer_changes;
 }
 
 static uint64_t changes_of(const char *rows, const char *strategy_text) { return changes_with(COLUMNS, rows, strategy_text); }

@@ -15,12 +15,10 @@ static const char *const two_deep[] = {"out_of_memory.deepest=2", NULL};
 static const char *const four_deep[] = {"out_of_memory.depth=4", "out_of_memory.deepest=4", NULL};
 
 static strata_run_result_t replay(const char *trace, const char *const *set, uint64_t seed) {
-    strata_run_result_t result = {.first_failure = ""};
-    strata_run_options_t options = {.target = {.profile = strata_sim_profile("h100"), .capacity = 80 * GIB, .host_jitter = seed},
-                                    .timeline = {.lag_ns = LAG}};
+    strata_run_options_t options = {.target = {.capacity = 80 * GIB, .host_jitter = seed}, .timeline = {.lag_ns = LAG}};
     strata_trace_t *loaded = project_trace(trace);
     strata_strategy_t *strategy = strategy_of("strata-malloc", set);
-    if (loaded && strategy) EXPECT_OK(strata_run(loaded, strategy, &options, &result));
+    strata_run_result_t result = replay_with(loaded, strategy, options);
     strata_trace_delete(loaded);
     strata_strategy_delete(strategy);
     return result;

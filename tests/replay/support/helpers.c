@@ -34,14 +34,26 @@ strata_strategy_t *strategy_of(const char *preset_or_text, const char *const *se
     return strategy;
 }
 
-strata_run_result_t replay_trace(const strata_trace_t *trace, const strata_strategy_t *strategy, uint64_t capacity,
-                                 uint64_t lag_ns) {
+strata_run_result_t replay_with(const strata_trace_t *trace, const strata_strategy_t *strategy, strata_run_options_t options) {
     strata_run_result_t result = {.first_failure = ""};
-    strata_run_options_t options = {.target = {.profile = strata_sim_profile("h100"), .capacity = capacity},
-                                    .timeline = {.lag_ns = lag_ns}};
+    if (!options.target.profile) options.target.profile = strata_sim_profile("h100");
     if (trace && strategy && strata_run(trace, strategy, &options, &result) != STRATA_OK)
         FAIL_TEST("%s", strata_last_error()->text);
     return result;
+}
+
+strata_run_result_t replay_text(const char *text, const char *preset_or_text, strata_run_options_t options) {
+    strata_trace_t *trace = trace_of(text);
+    strata_strategy_t *strategy = strategy_of(preset_or_text, NULL);
+    strata_run_result_t result = replay_with(trace, strategy, options);
+    strata_trace_delete(trace);
+    strata_strategy_delete(strategy);
+    return result;
+}
+
+strata_run_result_t replay_trace(const strata_trace_t *trace, const strata_strategy_t *strategy, uint64_t capacity,
+                                 uint64_t lag_ns) {
+    return replay_with(trace, strategy, (strata_run_options_t){.target = {.capacity = capacity}, .timeline = {.lag_ns = lag_ns}});
 }
 
 strata_run_result_t replay_named(const char *trace, const char *preset, const char *const *set, uint64_t capacity,

@@ -13,7 +13,12 @@ strata_trace_t *project_trace(const char *name);
 /* A preset, or YAML text that holds a newline, with values set ("path=value", NULL ends them; may be NULL). */
 strata_strategy_t *strategy_of(const char *preset_or_text, const char *const *set);
 
-/* Replays under a strategy on sim:h100 with this capacity; zero figures and a failed test if no run took place. */
+/* Replays under a strategy with these options, on sim:h100 if they name no device; zero figures and a failed test if no run took
+ * place. */
+strata_run_result_t replay_with(const strata_trace_t *trace, const strata_strategy_t *strategy, strata_run_options_t options);
+/* The same with the text of a trace and the strategy as strategy_of() takes it. */
+strata_run_result_t replay_text(const char *text, const char *preset_or_text, strata_run_options_t options);
+/* The same on sim:h100 with this capacity. */
 strata_run_result_t replay_trace(const strata_trace_t *trace, const strata_strategy_t *strategy, uint64_t capacity,
                                  uint64_t lag_ns);
 /* The same with the trace and the strategy by name. */
