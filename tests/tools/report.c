@@ -18,17 +18,10 @@ static long size_of(const char *name) {
     return stat(temporary(name), &file) == 0 ? (long)file.st_size : -1;
 }
 
-static char *page_text(const char *name) {
-    size_t count = 0;
-    char *text = read_bytes(temporary(name), &count);
-    if (text) text[count] = '\0';
-    return text;
-}
-
 TEST(report, writes_a_page) {
     ran_t ran = run_well("report " DEVICE " %s", SMALL);
     EXPECT_STREQ(ran.out, "report.html: 2 strategies on 1 trace\n");
-    char *page CLOSED_BY(text_cleanup) = page_text("report.html");
+    char *page CLOSED_BY(text_cleanup) = written_text("report.html");
     ASSERT_TRUE(page != NULL);
     EXPECT_CONTAINS(page, "\"label\": \"pytorch\"");
     EXPECT_CONTAINS(page, "\"label\": \"strata\"");
@@ -40,7 +33,8 @@ TEST(report, writes_a_page) {
 TEST(report, goes_with_a_comparison) {
     ran_t ran = run_well("compare " DEVICE " --repeat 1 --strategy system --report page.html --json report-figures.json %s", SMALL);
     EXPECT_CONTAINS(ran.out, "peak_reserved_bytes");
-    char *page CLOSED_BY(text_cleanup) = page_text("page.html"), *json CLOSED_BY(text_cleanup) = page_text("report-figures.json");
+    char *page CLOSED_BY(text_cleanup) = written_text("page.html"),
+               *json CLOSED_BY(text_cleanup) = written_text("report-figures.json");
     ASSERT_TRUE(page && json);
     EXPECT_CONTAINS(page, json);
 }
@@ -51,7 +45,7 @@ TEST(report, replaces_its_own_pages_alone) {
     ran_t ran = run_command("report " DEVICE " -o mine.html %s", SMALL);
     EXPECT_EQ(ran.exit_status, 2);
     EXPECT_CONTAINS(ran.errors, "mine.html: the file exists and is not of this command");
-    char *kept CLOSED_BY(text_cleanup) = page_text("mine.html");
+    char *kept CLOSED_BY(text_cleanup) = written_text("mine.html");
     EXPECT_STREQ(kept, "<!doctype html>\n<title>mine</title>\n");
     run_well("report " DEVICE " -o again.html %s", SMALL);
     run_well("report " DEVICE " -o again.html --strategy system %s", SMALL);
@@ -65,7 +59,7 @@ TEST(report, replaces_its_own_pages_alone) {
 /* Out-of-memory stands in the page; it is no failure of the command. */
 TEST(report, tells_out_of_memory) {
     run_well("report " DEVICE " --capacity 64MiB --strategy strata -o oom.html %s", SMALL);
-    char *page CLOSED_BY(text_cleanup) = page_text("oom.html");
+    char *page CLOSED_BY(text_cleanup) = written_text("oom.html");
     ASSERT_TRUE(page != NULL);
     EXPECT_CONTAINS(page, "\"refused\": [\n{\"row\": ");
 }
@@ -117,7 +111,7 @@ TEST(report, a_million_events_are_a_small_page) {
            (double)(strata_real_now() - began) / 1e9);
     EXPECT_GT(size_of("million.html"), 100000);
     EXPECT_LT(size_of("million.html"), 3000000);
-    char *page CLOSED_BY(text_cleanup) = page_text("million.html");
+    char *page CLOSED_BY(text_cleanup) = written_text("million.html");
     ASSERT_TRUE(page != NULL);
     expect_peak_row(page);
 }
@@ -156,7 +150,7 @@ TEST(report, of_a_hostile_trace_is_small) {
     if (*STRATA_SANITIZERS) TEST_SKIP("sanitizers cost time");
     write_hostile(0, 1000);
     expect_small(2, 1);
-    char *page CLOSED_BY(text_cleanup) = page_text("hostile.html");
+    char *page CLOSED_BY(text_cleanup) = written_text("hostile.html");
     ASSERT_TRUE(page != NULL);
     EXPECT_CONTAINS(page, "\"more_streams\": 936");
     EXPECT_CONTAINS(page, "more, left out\"]");

@@ -38,9 +38,7 @@ TEST(shards, each_takes_its_traces) {
     EXPECT_STREQ(ran.out, "");
     ran = run_command("merge all.json 7.json"); /* what was merged can be merged again */
     EXPECT_EQ(count_of(ran.out, "\"label\": "), 6);
-    ran = run_command("merge all.json 1.json");
-    EXPECT_EQ(ran.exit_status, 2);
-    EXPECT_CONTAINS(ran.errors, "occurs twice, in all.json and in 1.json; merge each shard once");
+    expect_wrong_use("merge all.json 1.json", "occurs twice, in all.json and in 1.json; merge each shard once");
 }
 
 /* Traces of one name in several folders, whatever shard each falls to: as much of the path as tells them apart is the name. */
@@ -66,9 +64,7 @@ TEST(shards, traces_of_one_name_are_told_apart) {
     EXPECT_EQ(count_of(ran.out, "\"label\": "), 5);
     EXPECT_CONTAINS(ran.out, "\"trace\": \"a/b/x.csv\"");
     EXPECT_CONTAINS(ran.out, "\"trace\": \"y.csv\"");
-    ran = run_command("compare --strategy system --device sim y.csv a/x.csv y.csv");
-    EXPECT_EQ(ran.exit_status, 2);
-    EXPECT_CONTAINS(ran.errors, "y.csv is given twice");
+    expect_wrong_use("compare --strategy system --device sim y.csv a/x.csv y.csv", "y.csv is given twice");
 }
 
 TEST(shards, wrong_ones_are_refused) {
@@ -99,10 +95,7 @@ TEST(shards, other_lists_are_joined) {
 
 static void expect_merge_refused(const char *text, const char *error) {
     write_text("wrong.json", text);
-    ran_t ran = run_command("merge wrong.json");
-    EXPECT_EQ(ran.exit_status, 2);
-    EXPECT_STREQ(ran.out, "");
-    EXPECT_CONTAINS(ran.errors, error);
+    expect_wrong_use("merge wrong.json", error);
 }
 
 TEST(shards, what_is_no_comparison_is_refused) {
@@ -126,13 +119,9 @@ TEST(shards, what_is_no_comparison_is_refused) {
     expect_merge_refused("{\"schema\": 1, \"a\": \"\\x\"}", "invalid escape");
     expect_merge_refused("{\"schema\": 1, \"a\": \"", "unterminated string");
     expect_merge_refused("[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[", "nested too deep");
-    ran_t ran = run_command("merge missing.json");
-    EXPECT_EQ(ran.exit_status, 2);
-    EXPECT_CONTAINS(ran.errors, "missing.json: cannot read the file: No such file");
-    ran = run_command("merge");
-    EXPECT_EQ(ran.exit_status, 2);
-    ran = run_command("merge --shard 1 a.json");
-    EXPECT_EQ(ran.exit_status, 2);
+    expect_wrong_use("merge missing.json", "missing.json: cannot read the file: No such file");
+    expect_wrong_use("merge", "");
+    expect_wrong_use("merge --shard 1 a.json", "");
 }
 
 /* A comparison of 2^20 runs and one more, a line each. */
@@ -149,10 +138,8 @@ static bool write_many_runs(const char *name) {
 TEST(shards, runs_that_there_is_no_room_for_are_not_wrong_ones) {
     if (*STRATA_SANITIZERS) TEST_SKIP("sanitizers take terabytes of address space, and look at the whole file for each number");
     ASSERT_TRUE(write_many_runs("many.json"));
-    ran_t ran = run_command("merge many.json");
-    EXPECT_EQ(ran.exit_status, 2);
-    EXPECT_CONTAINS(ran.errors, "many.json:1048577: too many runs");
-    ran = run_command("sh -c 'ulimit -v 80000; exec \"$@\"' sh -- merge many.json");
+    expect_wrong_use("merge many.json", "many.json:1048577: too many runs");
+    ran_t ran = run_command("sh -c 'ulimit -v 80000; exec \"$@\"' sh -- merge many.json");
     EXPECT_EQ(ran.exit_status, 1);
     EXPECT_CONTAINS(ran.errors, "strata: the host refused ");
     EXPECT_LACKS(ran.errors, "many.json");
@@ -163,8 +150,7 @@ TEST(shards, a_cut_file_is_refused) {
     static const char whole[] = JSON(RUN("t", "x"));
     for (size_t i = 0; i + 2 < sizeof whole; i += 3) {
         write_file("cut.json", whole, i);
-        ran_t ran = run_command("merge cut.json");
-        EXPECT_EQ(ran.exit_status, 2);
+        expect_wrong_use("merge cut.json", "");
     }
 }
 
@@ -181,9 +167,7 @@ TEST(shards, json_replaces_nothing_but_a_comparison) {
         for (size_t k = 0; k < 2; k++) {
             char path[300];
             snprintf(path, sizeof path, "%s", write_text("kept.csv", kept[i]));
-            ran_t ran = run_command("%s", commands[k]);
-            EXPECT_EQ(ran.exit_status, 2);
-            EXPECT_CONTAINS(ran.errors, "--json kept.csv: the file exists and is not a comparison of strata; write another name");
+            expect_wrong_use(commands[k], "--json kept.csv: the file exists and is not a comparison of strata; write another name");
             size_t count;
             char *now CLOSED_BY(text_cleanup) = read_bytes(path, &count);
             EXPECT_EQ(count, strlen(kept[i]));

@@ -17,13 +17,6 @@
 #define ONE   COLUMNS "alloc,1,1048576,0,0\nfree,1,0,0,1\n" LATER
 #define ROOMY "strategy: roomy\nstack: [stream_safe, auto_growth: {chunk_size: 64MiB}, system]\n"
 
-static char *json_text(const char *name) {
-    size_t count = 0;
-    char *text = read_bytes(temporary(name), &count);
-    if (text) text[count] = '\0';
-    return text;
-}
-
 /* Collapses white space to single blanks, because the column widths depend on the host's times. */
 static const char *flat(const char *text) {
     static char flattened[65536];
@@ -112,7 +105,7 @@ TEST(verdict, equal_strategies_share_a_column) {
     ran = run_well("compare " BATCH "--strategy strata --strategy strata --set stream_safe.poll=block one.csv");
     EXPECT_LACKS(ran.out, "also covers");
     ran = run_well("compare " BATCH "--json same.json --strategy strata --strategy host_huge one.csv");
-    char *json CLOSED_BY(text_cleanup) = json_text("same.json");
+    char *json CLOSED_BY(text_cleanup) = written_text("same.json");
     EXPECT_CONTAINS(json, "\"order\": [[\"strata\", \"host_huge\"]]");
     EXPECT_CONTAINS(json, "\"label\": \"host_huge\"");
 }
@@ -217,7 +210,7 @@ TEST(next_line, is_left_out_for_a_pipe) {
     ran_t ran = run_line("sh pipe.sh");
     EXPECT_EQ(ran.exit_status, 0);
     EXPECT_LACKS(ran.out, "strata stats");
-    char *json CLOSED_BY(text_cleanup) = json_text("piped.json");
+    char *json CLOSED_BY(text_cleanup) = written_text("piped.json");
     EXPECT_CONTAINS(json, "\"path\": \"/dev/stdin\", \"sha256\": null}");
     EXPECT_CONTAINS(json, "\"next\": null}");
 }
@@ -254,7 +247,7 @@ TEST(provenance, stands_in_the_json) {
     write_text("one.csv", ONE);
     run_well("compare --capacity 24GiB --host-jitter 7 " BATCH "--json from.json --strategy strata --set stream_safe.poll=block "
              "--strategy 'paddle' one.csv");
-    char *json CLOSED_BY(text_cleanup) = json_text("from.json");
+    char *json CLOSED_BY(text_cleanup) = written_text("from.json");
     ASSERT_NE(json, NULL);
     EXPECT_CONTAINS(json, "\"provenance\": [{\"version\": \"");
     EXPECT_CONTAINS(json,
@@ -269,7 +262,7 @@ TEST(provenance, stands_in_the_json) {
     expect_hash(json, text, "{\"candidate\": \"strata\", \"given\": \"strata\", ");
     write_text("again.yaml", text);
     run_well("compare " BATCH "--capacity 24GiB --host-jitter 7 --json again.json --strategy again.yaml --label strata one.csv");
-    char *again CLOSED_BY(text_cleanup) = json_text("again.json");
+    char *again CLOSED_BY(text_cleanup) = written_text("again.json");
     expect_hash(again, text, "{\"candidate\": \"strata\", \"given\": \"again.yaml\", ");
     ran_t ran = run_well("merge from.json"); /* a merge keeps it */
     EXPECT_CONTAINS(ran.out, "\"provenance\": [{\"version\": \"");
@@ -291,7 +284,7 @@ TEST(keep_going, leaves_wrong_traces_out) {
     EXPECT_CONTAINS(ran.out, "\ngood.csv: ");
     EXPECT_CONTAINS(ran.out, "\nlast.csv: ");
     EXPECT_CONTAINS(ran.out, "\nstrata stats --device sim:h100 --strategy strata last.csv\n");
-    char *json CLOSED_BY(text_cleanup) = json_text("kept.json");
+    char *json CLOSED_BY(text_cleanup) = written_text("kept.json");
     EXPECT_CONTAINS(json, "\"errors\": [\n  {\"trace\": \"bad.csv\", \"error\": \"bad.csv:2:");
     EXPECT_CONTAINS(json, ",\n  {\"trace\": \"missing.csv\", \"error\": \"");
     EXPECT_CONTAINS(json, "\"trace\": \"last.csv\"");
@@ -307,7 +300,7 @@ TEST(keep_going, goes_on_with_a_page_and_curves) {
                             "--keep-going --curve --report kept.html --strategy strata --strategy system bad.csv good.csv");
     EXPECT_EQ(ran.exit_status, 1);
     EXPECT_CONTAINS(ran.out, "\ngood.csv, over the rows");
-    char *page CLOSED_BY(text_cleanup) = json_text("kept.html");
+    char *page CLOSED_BY(text_cleanup) = written_text("kept.html");
     EXPECT_CONTAINS(page, "\"verdicts\": [\n  {\"trace\": \"good.csv\"");
     ran = run_command("report " BATCH "--keep-going -o all-kept.html good.csv bad.csv");
     EXPECT_EQ(ran.exit_status, 1);
@@ -323,7 +316,7 @@ TEST(keep_going, lists_what_cannot_be_replayed) {
                             "--strategy large.yaml good.csv");
     EXPECT_EQ(ran.exit_status, 1);
     EXPECT_CONTAINS(ran.errors, "auto_growth.preallocate");
-    char *json CLOSED_BY(text_cleanup) = json_text("kept.json");
+    char *json CLOSED_BY(text_cleanup) = written_text("kept.json");
     EXPECT_CONTAINS(json, "\"errors\": [\n  {\"trace\": \"good.csv\"");
     EXPECT_CONTAINS(json, "\"runs\": []");
 }
@@ -332,7 +325,7 @@ TEST(keep_going, of_nothing_but_wrong_traces_lists_them) {
     write_text("bad.csv", COLUMNS "free,1,0,0,0\n");
     ran_t ran = run_command(KEEP "bad.csv");
     EXPECT_EQ(ran.exit_status, 1);
-    char *json CLOSED_BY(text_cleanup) = json_text("kept.json");
+    char *json CLOSED_BY(text_cleanup) = written_text("kept.json");
     EXPECT_CONTAINS(json, "{\"schema\": 1, \"provenance\": ");
     EXPECT_CONTAINS(json, "\"errors\": [\n  {\"trace\": \"bad.csv\"");
     EXPECT_CONTAINS(json, "\"runs\": []}\n");

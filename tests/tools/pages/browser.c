@@ -21,13 +21,6 @@ static const char *browser(void) {
         if (!browser()) TEST_SKIP("no Chromium (Debian: chromium)");                                                               \
     } while (0)
 
-static char *text_of(const char *name) {
-    size_t count = 0;
-    char *text = read_bytes(temporary(name), &count);
-    if (text) text[count] = '\0';
-    return text;
-}
-
 /* The page as it stands after its script has run; *ms: from the beginning of the load until all was drawn. */
 static char *open_page(const char *page, long *ms) {
     char folder[512], command[4096];
@@ -37,7 +30,7 @@ static char *open_page(const char *page, long *ms) {
              "--window-size=1280,900 --enable-logging=stderr --dump-dom \"file://$PWD/%s\" > dom.txt 2> console.txt < /dev/null",
              folder, browser(), page);
     EXPECT_EQ(system(command), 0);
-    char *dom = text_of("dom.txt");
+    char *dom = written_text("dom.txt");
     const char *ready = dom ? strstr(dom, "data-ready=\"") : NULL;
     *ms = ready ? strtol(ready + strlen("data-ready=\""), NULL, 10) : -1;
     return dom;
@@ -45,7 +38,7 @@ static char *open_page(const char *page, long *ms) {
 
 /* Nothing is said on the console. */
 static char *load(const char *page, long *ms) {
-    char *dom = open_page(page, ms), *console CLOSED_BY(text_cleanup) = text_of("console.txt");
+    char *dom = open_page(page, ms), *console CLOSED_BY(text_cleanup) = written_text("console.txt");
     if (console && strstr(console, "CONSOLE")) FAIL_TEST("%s: the console says: %.500s", page, strstr(console, "CONSOLE"));
     return dom;
 }
@@ -147,7 +140,7 @@ static const char hands[] =
 /* The page with a script of the test's own, which its policy would not allow. */
 static bool write_handled(const char *page) {
     static char rest[4 << 20];
-    char *text CLOSED_BY(text_cleanup) = text_of(page);
+    char *text CLOSED_BY(text_cleanup) = written_text(page);
     char *policy = text ? strstr(text, "Content-Security-Policy") : NULL, *end = text ? strstr(text, "</body>") : NULL;
     if (!policy || !end) return false;
     memcpy(policy, "X-Nothing-Is-Forbidden-", strlen("Content-Security-Policy"));
@@ -171,7 +164,7 @@ TEST(browser, answers_hands) {
 TEST(browser, runs_no_other_script) {
     NEEDS_A_BROWSER();
     run_well("report --device sim:h100 --strategy system -o page.html %s", project_trace_path("alexnet-training.csv.gz"));
-    char *page CLOSED_BY(text_cleanup) = text_of("page.html");
+    char *page CLOSED_BY(text_cleanup) = written_text("page.html");
     char *end = page ? strstr(page, "</body>") : NULL;
     ASSERT_TRUE(end != NULL);
     *end = '\0';

@@ -13,7 +13,7 @@
 #include "tests/harness/files.h"
 #include "tests/harness/test.h"
 
-static char *read_text(const char *name) {
+char *written_text(const char *name) {
     size_t count = 0;
     char *text = read_bytes(temporary(name), &count);
     if (text) text[count] = '\0';
@@ -38,8 +38,8 @@ static ran_t run_words(const char *variables, const char *words) {
     free(last_out);
     free(last_errors);
     ran_t ran = {.exit_status = WIFEXITED(status) ? WEXITSTATUS(status) : -1};
-    ran.out = last_out = read_text("out.txt");
-    ran.errors = last_errors = read_text("errors.txt");
+    ran.out = last_out = written_text("out.txt");
+    ran.errors = last_errors = written_text("errors.txt");
     return ran;
 }
 

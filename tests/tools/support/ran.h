@@ -41,6 +41,8 @@ typedef struct session {
 } session_t;
 void expect_session(const session_t *session);
 
+/* The text of a file of that folder, which the caller frees; NULL: there is none. */
+char *written_text(const char *name);
 /* The built command, or the one that STRATA_TEST_COMMAND names (scripts/mutants: the command with a mutant in it). */
 const char *command_path(void);
 /* A trace of the project. Valid for the next four calls. */
