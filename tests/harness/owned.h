@@ -5,11 +5,19 @@
 #include <stdlib.h>
 
 #include "strategy/model.h"
+#include "tests/harness/files.h"
 #include "tests/harness/test.h"
 #include "trace/trace.h"
 
 static inline void strategy_cleanup(strata_strategy_t **strategy) { strata_strategy_delete(*strategy); }
 static inline void trace_cleanup(strata_trace_t **trace) { strata_trace_delete(*trace); }
 static inline void text_cleanup(char **text) { free(*text); }
+
+/* A trace of this text; NULL and a failed test if it is wrong. */
+static inline strata_trace_t *load_trace(const char *text) {
+    strata_trace_t *trace = NULL;
+    EXPECT_OK(strata_trace_load(write_text("loaded.csv", text), &trace));
+    return trace;
+}
 
 #endif

@@ -10,12 +10,6 @@
 
 #define TAGGED "op,id,size,stream,time_us,tag,x_note\n"
 
-static strata_trace_t *load(const char *text) {
-    strata_trace_t *trace = NULL;
-    EXPECT_OK(strata_trace_load(write_text("exact.csv", text), &trace));
-    return trace;
-}
-
 /* A row of so many bytes, its end not counted. */
 static strata_status_t load_line(size_t bytes) {
     char text[8192] = TAGGED "alloc,1,8,0,0,,";
@@ -37,7 +31,7 @@ TEST(trace_exact, a_tag_of_two_hundred_and_fifty_five_bytes) {
     char tag[STRATA_TRACE_TAG_BYTES + 1] = "", text[600], path[300];
     memset(tag, 't', STRATA_TRACE_TAG_BYTES - 1);
     snprintf(text, sizeof text, TAGGED "alloc,1,8,0,0,%s,\n", tag);
-    strata_trace_t *trace = load(text);
+    strata_trace_t *trace = load_trace(text);
     ASSERT_NE(trace, NULL);
     EXPECT_STREQ(trace->tags[trace->events[0].tag], tag);
     strata_trace_delete(trace);
@@ -105,7 +99,7 @@ TEST(trace_exact, equal_numbers_of_other_devices_are_other_streams) {
     for (unsigned i = 0; i < NUMBERS; i++)
         for (unsigned d = 0; d < STRATA_TRACE_DEVICES; d++)
             length += (size_t)sprintf(text + length, "alloc,%u,8,%u,0,%u\n", i * STRATA_TRACE_DEVICES + d, i, d);
-    strata_trace_t *trace CLOSED_BY(trace_cleanup) = load(text);
+    strata_trace_t *trace CLOSED_BY(trace_cleanup) = load_trace(text);
     ASSERT_NE(trace, NULL);
     EXPECT_EQ(trace->stream_count, NUMBERS * STRATA_TRACE_DEVICES);
     for (size_t i = 0; i < trace->count; i++) {
@@ -116,7 +110,7 @@ TEST(trace_exact, equal_numbers_of_other_devices_are_other_streams) {
 
 /* The place is that of the alloc, whatever a later row says or leaves out; and only the alloc says how many bytes are live. */
 TEST(trace_exact, what_a_lifetime_keeps_from_its_alloc) {
-    strata_trace_t *trace CLOSED_BY(trace_cleanup) = load(
+    strata_trace_t *trace CLOSED_BY(trace_cleanup) = load_trace(
         "op,id,size,stream,time_us,place,dur_us\nalloc,1,100,0,0,managed,\nborrow,1,7,2,1,,\nwork,1,7,0,2,pinned,5\n"
         "free,1,7,0,3,host,\nalloc,2,60,0,4,host,\nfree,2,,0,5,,\nalloc,3,90,0,6,,\n");
     static const strata_place_kind_t places[] = {STRATA_PLACE_MANAGED, STRATA_PLACE_MANAGED, STRATA_PLACE_MANAGED,

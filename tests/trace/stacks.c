@@ -8,15 +8,10 @@
 
 #define HEADER "op,id,size,stream,time_us,stack\n"
 
-static strata_trace_t *load(const char *text) {
-    strata_trace_t *trace = NULL;
-    EXPECT_OK(strata_trace_load(write_text("stacks.csv", text), &trace));
-    return trace;
-}
-
 TEST(trace_stacks, stand_once_and_are_meant_by_their_numbers) {
-    strata_trace_t *trace CLOSED_BY(trace_cleanup) = load(HEADER "alloc,1,8,0,0,1:a.py:3 inner;b.py:9 outer\nalloc,2,8,0,0,\n"
-                                                                 "alloc,3,8,0,0,\"2:x<a, b>\"\nfree,1,,0,1,\nalloc,4,8,0,1,1\n");
+    strata_trace_t *trace CLOSED_BY(trace_cleanup) = load_trace(HEADER
+                                                                "alloc,1,8,0,0,1:a.py:3 inner;b.py:9 outer\nalloc,2,8,0,0,\n"
+                                                                "alloc,3,8,0,0,\"2:x<a, b>\"\nfree,1,,0,1,\nalloc,4,8,0,1,1\n");
     ASSERT_TRUE(trace);
     static const uint32_t expected[] = {1, 0, 2, 0, 1};
     for (size_t i = 0; i < 5; i++) EXPECT_EQ(trace->events[i].stack, expected[i]);
@@ -32,7 +27,7 @@ TEST(trace_stacks, are_found_the_quick_way_too) {
     size_t length = (size_t)snprintf(text, sizeof text, HEADER "alloc,1,8,0,0,1:one\nalloc,2,8,0,0,2:two\n");
     for (int i = 3; i < 500; i++)
         length += (size_t)snprintf(text + length, sizeof text - length, "alloc,%d,8,0,0,%d\n", i, i % 2 + 1);
-    strata_trace_t *trace CLOSED_BY(trace_cleanup) = load(text);
+    strata_trace_t *trace CLOSED_BY(trace_cleanup) = load_trace(text);
     ASSERT_TRUE(trace);
     for (uint32_t i = 2; i < trace->count; i++) EXPECT_STREQ(trace->stacks[trace->events[i].stack], i % 2 ? "one" : "two");
 }

@@ -7,18 +7,12 @@
 
 #define HEADER "op,id,size,stream,time_us,device,other,stream_name\n"
 
-static strata_trace_t *load(const char *text) {
-    strata_trace_t *trace = NULL;
-    EXPECT_OK(strata_trace_load(write_text("names.csv", text), &trace));
-    return trace;
-}
-
 static const char *name_in(const strata_trace_t *trace, uint32_t stream) {
     return trace->streams[stream].name ? trace->streams[stream].name : "(none)";
 }
 
 TEST(trace_stream_names, stand_in_any_row_of_their_stream) {
-    strata_trace_t *trace CLOSED_BY(trace_cleanup) = load(
+    strata_trace_t *trace CLOSED_BY(trace_cleanup) = load_trace(
         HEADER "alloc,1,8,0,0,0,,\nalloc,2,8,5,0,0,,copy0\nalloc,3,8,5,0,1,,nccl:a b\n"
                "wait,,,0,1,0,7,\nfree,2,,5,1,0,,copy0\nborrow,1,,7,2,0,,\"a,\"\"b\"\"\"\n"
                "step,,,,3,,,\nsync,,,all,3,0,,\n");
@@ -31,7 +25,7 @@ TEST(trace_stream_names, stand_in_any_row_of_their_stream) {
 }
 
 TEST(trace_stream_names, a_trace_without_the_column_has_none) {
-    strata_trace_t *trace CLOSED_BY(trace_cleanup) = load("op,id,size,stream,time_us\nalloc,1,8,3,0\n");
+    strata_trace_t *trace CLOSED_BY(trace_cleanup) = load_trace("op,id,size,stream,time_us\nalloc,1,8,3,0\n");
     ASSERT_TRUE(trace);
     EXPECT_STREQ(name_in(trace, 0), "(none)");
 }
@@ -45,7 +39,7 @@ TEST(trace_stream_names, are_found_among_many_rows) {
                                    i == 400   ? "one"
                                    : i == 899 ? "two"
                                               : "");
-    strata_trace_t *trace CLOSED_BY(trace_cleanup) = load(text);
+    strata_trace_t *trace CLOSED_BY(trace_cleanup) = load_trace(text);
     ASSERT_TRUE(trace);
     ASSERT_EQ(trace->count, 899);
     EXPECT_EQ(trace->streams[2].number, 0);
