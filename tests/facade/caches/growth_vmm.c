@@ -341,14 +341,7 @@ TEST_RIG(growth_vmm, handles_reach_other_streams_through_the_device_alone, 64 * 
 
 /* ---- without virtual memory ---- */
 
-static void open_without(rig_t *rig, const char *strategy) {
-    strata_sim_profile_t profile = *strata_sim_profile("h100");
-    profile.virtual_memory = false;
-    rig_open_on(rig, rig_strategy(strategy, NULL, 0), &(strata_sim_options_t){.profile = &profile}, 0);
-    rig->borrowed_strategy = false;
-}
-
-TEST_BY(growth_vmm, another_stack_serves_a_device_without_virtual_memory, open_without(rig, "strata")) {
+TEST_BY(growth_vmm, another_stack_serves_a_device_without_virtual_memory, rig_open_without_virtual_memory(rig, "strata")) {
     strata_block_t block = rig_allocate(rig, NULL, MIB);
     EXPECT_EQ(rig_calls(rig, STRATA_CALL_malloc), 1);
     EXPECT_EQ(rig_calls(rig, STRATA_CALL_create), 0);

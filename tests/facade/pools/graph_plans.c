@@ -14,17 +14,15 @@ static bool is_the_places(strata_t s, strata_place_t place) {
     return strata_plans_of_graphs(facade, place) == strata_plans_of(facade, place);
 }
 
-TEST(facade_graph_plans, is_that_of_graph_else_the_places_own) {
-    RIG(rig,
-        "stack: [stream_safe, auto_growth, system]\n"
-        "pools: {a: , b: [system]}\n"
-        "streams: {\"copy*\": [limit, system]}\n"
-        "graph: {stack: [buffered, system], places: {managed: [aligned, auto_growth, system]}}\n",
-        0);
-    EXPECT_STREQ(top_of(rig.s, strata_gpu(0)), "buffered");
-    EXPECT_STREQ(top_of(rig.s, strata_managed(0)), "aligned");
-    EXPECT_EQ(strata_plans_of_graphs(strata_facade_of(rig.s), strata_managed(0))->place, STRATA_PLACE_MANAGED);
-    EXPECT_TRUE(is_the_places(rig.s, strata_pinned()));
+TEST_RIG(facade_graph_plans, is_that_of_graph_else_the_places_own, 0,
+         "stack: [stream_safe, auto_growth, system]\n"
+         "pools: {a: , b: [system]}\n"
+         "streams: {\"copy*\": [limit, system]}\n"
+         "graph: {stack: [buffered, system], places: {managed: [aligned, auto_growth, system]}}\n") {
+    EXPECT_STREQ(top_of(rig->s, strata_gpu(0)), "buffered");
+    EXPECT_STREQ(top_of(rig->s, strata_managed(0)), "aligned");
+    EXPECT_EQ(strata_plans_of_graphs(strata_facade_of(rig->s), strata_managed(0))->place, STRATA_PLACE_MANAGED);
+    EXPECT_TRUE(is_the_places(rig->s, strata_pinned()));
 }
 
 TEST_RIG(facade_graph_plans, without_a_word_are_the_places, 0,
@@ -35,25 +33,16 @@ TEST_RIG(facade_graph_plans, without_a_word_are_the_places, 0,
 }
 
 /* A place that `graph:` does not list has what the device has there. */
-TEST(facade_graph_plans, of_a_device_is_the_devices_unless_graph_has_it) {
-    RIG(rig,
-        "stack: [auto_growth, system]\ndevices: {use: sim, gpu:0: {stack: [buffered, system]}}\n"
-        "graph: {places: {managed: [buffered, system]}}\n",
-        0);
-    EXPECT_STREQ(top_of(rig.s, strata_gpu(0)), "buffered");
-    EXPECT_TRUE(is_the_places(rig.s, strata_gpu(0)));
-    EXPECT_FALSE(is_the_places(rig.s, strata_managed(0)));
-}
-
-static void open_without_virtual_memory(rig_t *rig, const char *strategy) {
-    strata_sim_profile_t profile = *strata_sim_profile("h100");
-    profile.virtual_memory = false;
-    rig_open_on(rig, rig_strategy(strategy, NULL, 0), &(strata_sim_options_t){.profile = &profile}, 0);
-    rig->borrowed_strategy = false;
+TEST_RIG(facade_graph_plans, of_a_device_is_the_devices_unless_graph_has_it, 0,
+         "stack: [auto_growth, system]\ndevices: {use: sim, gpu:0: {stack: [buffered, system]}}\n"
+         "graph: {places: {managed: [buffered, system]}}\n") {
+    EXPECT_STREQ(top_of(rig->s, strata_gpu(0)), "buffered");
+    EXPECT_TRUE(is_the_places(rig->s, strata_gpu(0)));
+    EXPECT_FALSE(is_the_places(rig->s, strata_managed(0)));
 }
 
 /* The stack of the place without virtual memory serves graphs too, but replaces no stack that needs none. */
-TEST_BY(facade_graph_plans, is_the_places_on_a_device_without_virtual_memory, open_without_virtual_memory(rig, "strata")) {
+TEST_BY(facade_graph_plans, is_the_places_on_a_device_without_virtual_memory, rig_open_without_virtual_memory(rig, "strata")) {
     uint64_t pool = 0;
     strata_stream_t stream = rig_stream(rig);
     EXPECT_TRUE(is_the_places(rig->s, rig->gpu));
@@ -64,7 +53,7 @@ TEST_BY(facade_graph_plans, is_the_places_on_a_device_without_virtual_memory, op
     EXPECT_OK(strata_graph_pool_remove(rig->s, rig->gpu, pool));
 }
 TEST_BY(facade_graph_plans, stays_if_it_needs_no_virtual_memory,
-        open_without_virtual_memory(rig, "extends: strata\ngraph: [buffered, system]\n")) {
+        rig_open_without_virtual_memory(rig, "extends: strata\ngraph: [buffered, system]\n")) {
     EXPECT_STREQ(top_of(rig->s, rig->gpu), "buffered");
 }
 

@@ -36,73 +36,63 @@ TEST_EACH(facade_names, names_that_begin_alike_have_two_numbers, pair_t, pairs) 
     strata_names_destroy(&names);
 }
 
+#define TEST_NAMES(name) TEST_WITH(facade_names, name, strata_names_t, names, strata_names_destroy, strata_names_init(names))
+
 /* A number that was never given out may lie anywhere in the text. */
-TEST(facade_names, only_numbers_that_were_given_out_name_something) {
-    strata_names_t names;
-    strata_names_init(&names);
-    EXPECT_TRUE(strata_names_find(&names, 1) == NULL);
-    uint32_t first = number_of(&names, "weights"), second = number_of(&names, "w"), end = names.used;
+TEST_NAMES(only_numbers_that_were_given_out_name_something) {
+    EXPECT_TRUE(strata_names_find(names, 1) == NULL);
+    uint32_t first = number_of(names, "weights"), second = number_of(names, "w"), end = names->used;
     for (uint64_t number = 0; number < end + 3; number++)
-        EXPECT_EQ(strata_names_find(&names, number) != NULL, number == first || number == second);
-    EXPECT_TRUE(strata_names_find(&names, UINT64_MAX) == NULL);
-    EXPECT_TRUE(strata_names_find(&names, first + (UINT64_C(1) << 32)) == NULL);
-    strata_names_destroy(&names);
+        EXPECT_EQ(strata_names_find(names, number) != NULL, number == first || number == second);
+    EXPECT_TRUE(strata_names_find(names, UINT64_MAX) == NULL);
+    EXPECT_TRUE(strata_names_find(names, first + (UINT64_C(1) << 32)) == NULL);
 }
 
 /* Longer names come first, so that many a name meets one that begins with it in the slots of the table. */
-TEST(facade_names, the_last_of_so_many_names_is_one_of_its_own) {
-    strata_names_t names;
+TEST_NAMES(the_last_of_so_many_names_is_one_of_its_own) {
     char name[32];
     uint32_t wrong = 0;
-    strata_names_init(&names);
     for (int i = STRATA_NAMES; i-- > 0;) {
         snprintf(name, sizeof name, "n%d", i);
-        wrong += strcmp(strata_names_text(&names, number_of(&names, name)), name) != 0;
+        wrong += strcmp(strata_names_text(names, number_of(names, name)), name) != 0;
     }
     EXPECT_EQ(wrong, 0);
-    EXPECT_STREQ(strata_names_text(&names, number_of(&names, "one more")), "(other names)");
-    EXPECT_STREQ(strata_names_text(&names, number_of(&names, name)), name);
-    EXPECT_EQ(names.count, STRATA_NAMES);
-    strata_names_destroy(&names);
+    EXPECT_STREQ(strata_names_text(names, number_of(names, "one more")), "(other names)");
+    EXPECT_STREQ(strata_names_text(names, number_of(names, name)), name);
+    EXPECT_EQ(names->count, STRATA_NAMES);
 }
 
 /* Names of the full length leave a few bytes at the end. One name fits in there exactly, a longer one does not. */
-TEST(facade_names, the_last_byte_of_the_table_is_used) {
-    strata_names_t names;
+TEST_NAMES(the_last_byte_of_the_table_is_used) {
     char name[STRATA_NAME_LENGTH + 1] = {0};
-    strata_names_init(&names);
-    (void)number_of(&names, "first");
+    (void)number_of(names, "first");
     memset(name, 'x', STRATA_NAME_LENGTH);
-    for (int i = 0; names.used + sizeof name <= STRATA_NAME_BYTES; i++) {
+    for (int i = 0; names->used + sizeof name <= STRATA_NAME_BYTES; i++) {
         int length = snprintf(name, sizeof name, "%d", i);
         name[length] = 'x';
-        (void)number_of(&names, name);
+        (void)number_of(names, name);
     }
-    uint32_t left = STRATA_NAME_BYTES - names.used;
+    uint32_t left = STRATA_NAME_BYTES - names->used;
     ASSERT_GT(left, 8);
     memset(name, 'y', sizeof name - 1);
     name[left] = 0;
-    EXPECT_STREQ(strata_names_text(&names, number_of(&names, name)), "(other names)");
+    EXPECT_STREQ(strata_names_text(names, number_of(names, name)), "(other names)");
     name[left - 1] = 0;
-    EXPECT_STREQ(strata_names_text(&names, number_of(&names, name)), name);
-    EXPECT_EQ(names.used, STRATA_NAME_BYTES);
-    EXPECT_STREQ(strata_names_text(&names, number_of(&names, "z")), "(other names)");
-    strata_names_destroy(&names);
+    EXPECT_STREQ(strata_names_text(names, number_of(names, name)), name);
+    EXPECT_EQ(names->used, STRATA_NAME_BYTES);
+    EXPECT_STREQ(strata_names_text(names, number_of(names, "z")), "(other names)");
 }
 
-TEST(facade_names, a_name_is_cut_behind_its_127th_byte) {
-    strata_names_t names;
+TEST_NAMES(a_name_is_cut_behind_its_127th_byte) {
     char longest[STRATA_NAME_LENGTH + 1], longer[STRATA_NAME_LENGTH + 2], shorter[STRATA_NAME_LENGTH];
     memset(longest, 'a', sizeof longest);
     memset(longer, 'a', sizeof longer);
     memset(shorter, 'a', sizeof shorter);
     longest[sizeof longest - 1] = longer[sizeof longer - 1] = shorter[sizeof shorter - 1] = 0;
-    strata_names_init(&names);
-    uint32_t number = number_of(&names, longest);
-    EXPECT_STREQ(strata_names_text(&names, number), longest);
-    EXPECT_EQ(number_of(&names, longer), number);
-    EXPECT_NE(number_of(&names, shorter), number);
-    strata_names_destroy(&names);
+    uint32_t number = number_of(names, longest);
+    EXPECT_STREQ(strata_names_text(names, number), longest);
+    EXPECT_EQ(number_of(names, longer), number);
+    EXPECT_NE(number_of(names, shorter), number);
 }
 
 /* ---- operators and tags ---- */

@@ -31,6 +31,13 @@ static inline void rig_open_with(rig_t *rig, const char *preset_or_text, const s
     rig->borrowed_strategy = false;
 }
 
+/* On a device that has none. */
+static inline void rig_open_without_virtual_memory(rig_t *rig, const char *preset_or_text) {
+    strata_sim_profile_t profile = *strata_sim_profile("h100");
+    profile.virtual_memory = false;
+    rig_open_with(rig, preset_or_text, &(strata_sim_options_t){.profile = &profile}, 0);
+}
+
 /* A stream borrows a block and works on it for so many ns. */
 static inline void rig_borrow(rig_t *rig, strata_ref_t block, strata_stream_t stream, uint64_t duration_ns) {
     EXPECT_OK(strata_record_stream(rig->s, block, stream));
