@@ -13,7 +13,7 @@ static inline void strategy_cleanup(strata_strategy_t **strategy) { strata_strat
 static inline void trace_cleanup(strata_trace_t **trace) { strata_trace_delete(*trace); }
 static inline void text_cleanup(char **text) { free(*text); }
 
-/* A trace of this text; NULL and a failed test if it is wrong. */
+/* Loads a trace from its text. If the text is wrong, the test fails and the trace is NULL. */
 static inline strata_trace_t *load_trace(const char *text) {
     strata_trace_t *trace = NULL;
     EXPECT_OK(strata_trace_load(write_text("loaded.csv", text), &trace));

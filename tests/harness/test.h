@@ -41,7 +41,8 @@ void strata_test_skipped(const char *file, int line, const char *why);
     type name CLOSED_BY(close);                                                                                                    \
     __VA_ARGS__
 
-/* A test of a thing that is opened before the body and closed after it: TEST_WITH(suite, name, bench_t, bench, bench_close, bench_open(bench, 0)) */
+/* Opens a thing before the body of a test, and closes it after:
+ * TEST_WITH(suite, name, bench_t, bench, bench_close, bench_open(bench, 0)) { ... } */
 #define TEST_WITH(suite, test, type, thing, close, ...)                                                                            \
     static void suite##_##test##_with(type *thing);                                                                                \
     TEST(suite, test) {                                                                                                            \
@@ -51,7 +52,7 @@ void strata_test_skipped(const char *file, int line, const char *why);
     }                                                                                                                              \
     static void suite##_##test##_with(type *thing)
 
-/* Likewise, once for each `way` from 0 to below `ways`, which is an int that the body has too. */
+/* Works like TEST_WITH, once for each `way` from 0 to below `ways`. The body has `way` too, as an int. */
 #define TEST_WAYS(suite, test, way, ways, type, thing, close, ...)                                                                 \
     static void suite##_##test##_with(type *thing, __attribute__((unused)) int way);                                               \
     TEST(suite, test) {                                                                                                            \
