@@ -109,7 +109,16 @@ static const strata_record_t *find(strata_layer_t *base, uint64_t address) {
 
 /* ---- life ---- */
 
-static strata_status_t check_pools(const auto_growth_options_t *o, const char **option) {
+static strata_status_t check(const void *options_given, strata_place_kind_t place, const char **option) {
+    const auto_growth_options_t *o = options_given;
+    unsigned least = (unsigned)strata_place_alignment(place);
+    if (!strata_is_power_of_two(o->alignment) || o->alignment < least) {
+        *option = "alignment";
+        return strata_fail(STRATA_E_STRATEGY, 0,
+                           "this place does not support the alignment %llu; write a power of two of at least "
+                           "%u",
+                           (unsigned long long)o->alignment, least);
+    }
     if (o->small_pool_size > 0 && o->split_pools) {
         *option = "split_pools";
         return strata_fail(STRATA_E_STRATEGY, 0, "split_pools and small_pool_size both divide the chunks; write only one");
@@ -117,17 +126,6 @@ static strata_status_t check_pools(const auto_growth_options_t *o, const char **
     if (o->small_pool_size > 0 || (o->small_chunk_size == 0 && o->small_preallocate == 0)) return STRATA_OK;
     *option = o->small_chunk_size > 0 ? "small_chunk_size" : "small_preallocate";
     return strata_fail(STRATA_E_STRATEGY, 0, "there is no small pool; add small_pool_size: 1MiB, for requests up to that size");
-}
-
-static strata_status_t check(const void *options_given, strata_place_kind_t place, const char **option) {
-    const auto_growth_options_t *o = options_given;
-    unsigned least = (unsigned)strata_place_alignment(place);
-    if (strata_is_power_of_two(o->alignment) && o->alignment >= least) return check_pools(o, option);
-    *option = "alignment";
-    return strata_fail(STRATA_E_STRATEGY, 0,
-                       "this place does not support the alignment %llu; write a power of two of at least "
-                       "%u",
-                       (unsigned long long)o->alignment, least);
 }
 
 /* Blocks are at multiples of the unit from the start of their chunk, so the chunk needs the same alignment. */
@@ -145,19 +143,6 @@ static void set_rules(auto_growth_t *self) {
     self->warming_up = self->steps < strata_auto_growth_options(self)->warm_up_steps;
     self->hit_mode = strata_auto_growth_hit_mode(self);
     strata_chunks_enable_last_freed(&self->chunks, self->hit_mode == STRATA_AUTO_GROWTH_PLAIN && !self->frees_idle_chunks);
-}
-
-/* With split_pools, requests above chunk_size get chunks of their own size. Smaller requests may use free
- * blocks of these. */
-static void set_pools(auto_growth_t *self, const auto_growth_options_t *o) {
-    uint64_t chunk_size = rounded_up(self, o->chunk_size);
-    bool has_small = o->small_pool_size > 0;
-    self->spills = o->split_pools;
-    self->first_up_to = has_small ? o->small_pool_size : o->split_pools ? chunk_size : UINT64_MAX;
-    self->pools[0].growth = has_small ? rounded_up(self, o->small_chunk_size) : chunk_size;
-    self->pools[1].growth = chunk_size;
-    for (uint32_t pool = 0; pool < strata_auto_growth_pools(self); pool++)
-        strata_bins_init(&self->pools[pool].bins, (uint32_t)__builtin_ctzll(self->chunks.unit));
 }
 
 void strata_auto_growth_init_low(auto_growth_t *self, uint64_t alignment, uint64_t first_up_to) {
@@ -180,7 +165,16 @@ static strata_status_t create(strata_layer_t *base) {
     /* With stable addresses, the same free memory gives the same address even if no place is known yet. */
     self->by_address = o->order == STRATA_AUTO_GROWTH_BY_ADDRESS || o->stable_addresses;
     self->frees_idle_chunks = o->free_idle_chunk;
-    set_pools(self, o);
+    /* With split_pools, requests above chunk_size get chunks of their own size. Smaller requests may use free
+     * blocks of these. */
+    uint64_t chunk_size = rounded_up(self, o->chunk_size);
+    bool has_small = o->small_pool_size > 0;
+    self->spills = o->split_pools;
+    self->first_up_to = has_small ? o->small_pool_size : o->split_pools ? chunk_size : UINT64_MAX;
+    self->pools[0].growth = has_small ? rounded_up(self, o->small_chunk_size) : chunk_size;
+    self->pools[1].growth = chunk_size;
+    for (uint32_t pool = 0; pool < strata_auto_growth_pools(self); pool++)
+        strata_bins_init(&self->pools[pool].bins, (uint32_t)__builtin_ctzll(self->chunks.unit));
     if (o->stable_addresses) status = strata_repeats_init(&self->chunks.repeats);
     set_rules(self);
     if (status == STRATA_OK) status = strata_auto_growth_preallocate(self);

@@ -61,17 +61,8 @@ static inline strata_record_t *split_low(auto_growth_t *self, uint32_t high, uin
     return piece;
 }
 
-/* Sets the fields of a record that a hit hands out: an empty route and no borrows. */
-static inline void hand_out(strata_record_t *block, uint64_t slack, uint32_t pool) {
-    block->route = 0;
-    block->attention = 0;
-    block->slack = (uint32_t)slack;
-    block->borrows = 0;
-    block->pool = (uint8_t)pool;
-    block->state = STRATA_RECORD_LIVE;
-}
-
-/* Serves `rounded` bytes from the free block `slot`. Returns NULL if the slab is full. */
+/* Serves `rounded` bytes from the free block `slot`. The record gets an empty route and no borrows. Returns
+ * NULL if the slab is full. */
 static HOT strata_record_t *serve_block(auto_growth_t *self, uint32_t slot, uint64_t rounded, uint64_t size, bool by_address,
                                         uint32_t pool, bool low) {
     strata_record_t *block = strata_slab_record(slab_of(self), slot);
@@ -82,7 +73,12 @@ static HOT strata_record_t *serve_block(auto_growth_t *self, uint32_t slot, uint
         if (__builtin_expect(!block, 0)) return NULL;
     }
     self->used_bytes += rounded;
-    hand_out(block, rounded - size, pool);
+    block->route = 0;
+    block->attention = 0;
+    block->slack = (uint32_t)(rounded - size);
+    block->borrows = 0;
+    block->pool = (uint8_t)pool;
+    block->state = STRATA_RECORD_LIVE;
     return block;
 }
 
@@ -220,15 +216,13 @@ static HOT uint32_t free_block(auto_growth_t *self, strata_record_t *block, bool
     return slot == own ? insert_unmerged(self, block, own, by_address, pool) : slot;
 }
 
-static COLD uint32_t free_block_by_address(auto_growth_t *self, strata_record_t *block) { return free_block(self, block, true, 0); }
-
 uint32_t strata_auto_growth_free_block(auto_growth_t *self, strata_record_t *block) {
     uint32_t pool = block->pool;
     return self->by_address ? free_block(self, block, true, pool) : free_block(self, block, false, pool);
 }
 
 static COLD uint32_t free_block_not_plain(auto_growth_t *self, strata_record_t *block) {
-    return self->hit_mode == STRATA_AUTO_GROWTH_PLAIN_BY_ADDRESS ? free_block_by_address(self, block)
+    return self->hit_mode == STRATA_AUTO_GROWTH_PLAIN_BY_ADDRESS ? free_block(self, block, true, 0)
                                                                  : strata_auto_growth_free_block(self, block);
 }
 
@@ -280,16 +274,8 @@ static HOT strata_record_t *hit_last_freed_as(strata_layer_t *base, size_t size,
     return block;
 }
 
-static HOT strata_record_t *hit_last_freed_low(strata_layer_t *base, size_t size, const strata_stack_t *stack) {
-    return hit_last_freed_as(base, size, stack, true);
-}
-
 strata_record_t *strata_auto_growth_hit_low(strata_layer_t *base, size_t size, const strata_stack_t *stack) {
-    return hit_last_freed_low(base, size, stack);
-}
-
-static HOT strata_record_t *hit_last_freed(strata_layer_t *base, size_t size, const strata_stack_t *stack) {
-    return hit_last_freed_as(base, size, stack, false);
+    return hit_last_freed_as(base, size, stack, true);
 }
 
 static HOT bool free_as_last_freed_in(strata_layer_t *base, strata_record_t *block, bool low) {
@@ -312,7 +298,7 @@ static HOT bool free_as_last_freed(strata_layer_t *base, strata_record_t *block)
 }
 
 strata_record_t *strata_auto_growth_hit(strata_layer_t *base, size_t size, const strata_stack_t *stack) {
-    return hit_last_freed(base, size, stack);
+    return hit_last_freed_as(base, size, stack, false);
 }
 
 bool strata_auto_growth_quick_free(strata_layer_t *base, strata_record_t *block) { return free_as_last_freed(base, block); }

@@ -268,15 +268,11 @@ static strata_status_t grow_with_backpedal(bfc_t *self, uint64_t size, uint64_t 
     return strata_chunks_grow(&self->chunks, least, STRATA_BFC_UNIT, request, region);
 }
 
-/* Returns the bytes that a region needs so that the request fits at any start address. */
-static uint64_t needed(const lookup_t *lookup) {
-    uint64_t alignment = lookup->alignment;
-    return lookup->base.rounded + (alignment > STRATA_BFC_UNIT ? alignment - STRATA_BFC_UNIT : 0);
-}
-
 /* Adds a region, which is one free block. Returns E_NO_MEMORY if the device or the limit permits none. */
 static strata_status_t extend(bfc_t *self, const lookup_t *lookup, uint32_t *region) {
-    uint64_t least = needed(lookup), reserved = self->chunks.bytes;
+    /* A region of this size fits the request at any start address. */
+    uint64_t alignment = lookup->alignment, reserved = self->chunks.bytes;
+    uint64_t least = lookup->base.rounded + (alignment > STRATA_BFC_UNIT ? alignment - STRATA_BFC_UNIT : 0);
     uint64_t available = (self->limit - strata_min(self->limit, reserved)) & ~(uint64_t)(STRATA_BFC_UNIT - 1);
     if (least > available)
         return strata_refuse_by_bound(&self->base, lookup->base.request, strata_bfc_bound(self), least, reserved, self->limit);
@@ -344,13 +340,6 @@ static bool may_collect(const bfc_t *self, const lookup_t *lookup) {
            lookup->base.rounded <= free_bytes + releasable;
 }
 
-static strata_status_t collect_and_extend(bfc_t *self, lookup_t *lookup, strata_record_t **record) {
-    if (!may_collect(self, lookup)) return STRATA_E_NO_MEMORY;
-    self->collections++;
-    self->collected_bytes += strata_chunks_release(&self->base, lookup->base.request->call);
-    return extend_and_search(self, lookup, record);
-}
-
 static strata_status_t grow(strata_layer_t *base, strata_lookup_t *base_lookup, uint64_t rounded, strata_record_t **record) {
     bfc_t *self = (bfc_t *)base;
     lookup_t *lookup = (lookup_t *)base_lookup;
@@ -361,7 +350,11 @@ static strata_status_t grow(strata_layer_t *base, strata_lookup_t *base_lookup, 
         (*record = find(self, lookup)) != NULL)
         return STRATA_OK;
     if (o->reclaim == STRATA_BFC_RECLAIM_LADDER) return status;
-    status = collect_and_extend(self, lookup, record);
+    if (may_collect(self, lookup)) {
+        self->collections++;
+        self->collected_bytes += strata_chunks_release(&self->base, lookup->base.request->call);
+        status = extend_and_search(self, lookup, record);
+    }
     /* The core takes no further steps after the peer's. */
     if (status == STRATA_E_NO_MEMORY) strata_layer_note_reclaimed(&self->base, lookup->base.request);
     return status;

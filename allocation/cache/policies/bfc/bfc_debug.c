@@ -45,23 +45,20 @@ static void draw(char *drawn, uint64_t from, uint64_t to, uint64_t total, char w
     for (size_t at = first; at <= last && at < STRATA_BFC_DRAWN; at++) drawn[at] = with;
 }
 
-static void draw_region(const bfc_t *self, const strata_chunk_t *region, uint64_t after, char *drawn) {
-    for (uint32_t slot = region->first; slot; slot = bfc_block(self, slot)->next) {
-        const strata_record_t *block = bfc_block(self, slot);
-        if (block->state == STRATA_RECORD_FREE) continue;
-        uint64_t at = after + (block->ptr - region->base), asked = at + strata_record_requested(block);
-        draw(drawn, asked, at + block->size, self->chunks.bytes, 'x');
-        draw(drawn, at, asked, self->chunks.bytes, '*');
-    }
-}
-
 void strata_bfc_draw(const bfc_t *self, char drawn[STRATA_BFC_DRAWN + 1]) {
     memset(drawn, '_', STRATA_BFC_DRAWN);
     drawn[STRATA_BFC_DRAWN] = '\0';
     uint64_t after = 0;
     STRATA_EACH_CHUNK(&self->chunks, node) {
-        draw_region(self, strata_chunk_at(&self->chunks, node), after, drawn);
-        after += strata_chunk_at(&self->chunks, node)->size;
+        const strata_chunk_t *region = strata_chunk_at(&self->chunks, node);
+        for (uint32_t slot = region->first; slot; slot = bfc_block(self, slot)->next) {
+            const strata_record_t *block = bfc_block(self, slot);
+            if (block->state == STRATA_RECORD_FREE) continue;
+            uint64_t at = after + (block->ptr - region->base), asked = at + strata_record_requested(block);
+            draw(drawn, asked, at + block->size, self->chunks.bytes, 'x');
+            draw(drawn, at, asked, self->chunks.bytes, '*');
+        }
+        after += region->size;
     }
     if (after == 0) snprintf(drawn, STRATA_BFC_DRAWN + 1, "<allocator contains no memory>");
 }

@@ -2,22 +2,17 @@
  * (bfc_frontier.c). */
 #include "allocation/cache/policies/bfc/bfc_state.h"
 
-static void link_after(bfc_t *self, uint32_t node, uint32_t before) {
+static bool add(bfc_t *self, strata_record_t *block, uint64_t count, uint32_t before) {
+    uint32_t node = strata_nodes_acquire(&self->stamps);
+    if (node == 0) return false;
     bfc_stamp_t *stamp = bfc_stamp_at(self, node);
-    stamp->prev = before;
+    *stamp = (bfc_stamp_t){.count = count, .slot = strata_slab_slot(bfc_slab(self), block), .prev = before};
     stamp->next = before ? bfc_stamp_at(self, before)->next : self->first_stamp;
     if (before) bfc_stamp_at(self, before)->next = node;
     else self->first_stamp = node;
     if (stamp->next) bfc_stamp_at(self, stamp->next)->prev = node;
     else self->last_stamp = node;
     self->stamp_count++;
-}
-
-static bool add(bfc_t *self, strata_record_t *block, uint64_t count, uint32_t before) {
-    uint32_t node = strata_nodes_acquire(&self->stamps);
-    if (node == 0) return false;
-    *bfc_stamp_at(self, node) = (bfc_stamp_t){.count = count, .slot = strata_slab_slot(bfc_slab(self), block)};
-    link_after(self, node, before);
     block->free_word = node;
     return true;
 }
