@@ -254,14 +254,6 @@ strata_record_t *strata_caching_hit(strata_layer_t *base, size_t size, const str
 
 /* ---- growth ---- */
 
-/* Marks memory from below. With `streams: ignored`, memory of a pool below is valid in the requesting stream's
- * order, and a layer may have filled it there. So other streams get it only after a wait of the host. Any
- * stream may use memory of the device itself. */
-static void mark_fresh(caching_t *self, strata_record_t *block, strata_stream_t stream) {
-    if (self->chunks.ordered) strata_mark(block, ++self->last.frees, strata_last_users_of(&self->last, stream));
-    else strata_mark(block, 0, 0);
-}
-
 /* Hands out memory from below to its own request, even if other threads wait for memory. It is a free block in
  * no tree. Returns NULL with E_LIMIT if no slot is left to split it. */
 static strata_record_t *hand_out_fresh(caching_t *self, uint32_t slot, const lookup_t *lookup) {
@@ -280,29 +272,27 @@ static strata_record_t *adopt_segment(caching_t *self, uint32_t number, const lo
     segment->kind = lookup->kind;
     caching_bank_at(self, lookup->base.user)->segments++;
     caching_block(self, slot)->pool = caching_code(lookup->base.user, lookup->kind);
-    mark_fresh(self, caching_block(self, slot), lookup->stream);
+    /* With `streams: ignored`, memory of a pool below is valid in the requesting stream's order, and a layer may
+     * have filled it there. So other streams get it only after a wait of the host. Any stream may use memory of
+     * the device itself. */
+    strata_record_t *block = caching_block(self, slot);
+    if (self->chunks.ordered) strata_mark(block, ++self->last.frees, strata_last_users_of(&self->last, lookup->stream));
+    else strata_mark(block, 0, 0);
     self->oversize_segments += lookup->base.rounded >= caching_options_of(self)->max_split_size;
     return hand_out_fresh(self, slot, lookup);
 }
 
-static strata_status_t expand(caching_t *self, const lookup_t *lookup, strata_record_t **record) {
-    uint32_t slot;
-    strata_status_t status = strata_caching_expand(self, lookup->base.user, lookup->kind, lookup->base.rounded,
-                                                   lookup->base.request, &slot);
-    if (status != STRATA_OK) return status;
-    *record = hand_out_fresh(self, slot, lookup);
-    return *record ? STRATA_OK : STRATA_E_LIMIT;
-}
-
 static strata_status_t add_segment(caching_t *self, const lookup_t *lookup, uint64_t size, strata_record_t **record) {
     uint64_t held = self->chunks.held;
-    uint32_t number;
+    uint32_t slot, number;
     if (held > self->allowed || size > self->allowed - held)
         return strata_refuse_by_bound(&self->base, lookup->base.request, "memory_fraction", size, held, self->allowed);
-    if (self->vmm) return expand(self, lookup, record);
-    strata_status_t status = strata_chunks_grow(&self->chunks, size, STRATA_CACHING_ALIGNMENT, lookup->base.request, &number);
+    strata_status_t status = self->vmm
+                                 ? strata_caching_expand(self, lookup->base.user, lookup->kind, lookup->base.rounded,
+                                                         lookup->base.request, &slot)
+                                 : strata_chunks_grow(&self->chunks, size, STRATA_CACHING_ALIGNMENT, lookup->base.request, &number);
     if (status != STRATA_OK) return status;
-    *record = adopt_segment(self, number, lookup);
+    *record = self->vmm ? hand_out_fresh(self, slot, lookup) : adopt_segment(self, number, lookup);
     return *record ? STRATA_OK : STRATA_E_LIMIT;
 }
 

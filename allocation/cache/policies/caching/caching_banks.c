@@ -3,10 +3,6 @@
 
 /* ---- banks ---- */
 
-static strata_stream_t handle_of(const caching_t *self, const caching_bank_t *bank) {
-    return bank->stream ? caching_stream_at(self, bank->stream)->stream : NULL;
-}
-
 /* Returns true if the bank serves this stream of the calling thread. */
 static bool serves(const caching_t *self, const caching_bank_t *bank, bool streams, strata_stream_t stream) {
     if (!streams) return bank->stream == 0;
@@ -73,43 +69,33 @@ bool strata_caching_bank_is_unowned(caching_t *self, const caching_bank_t *bank)
     return bank->orphaned && strata_users_has_passed(&self->uses.users, bank->stream);
 }
 
-static void unlink_bank(caching_t *self, uint32_t node) {
-    const caching_bank_t *bank = caching_bank_at(self, node);
-    uint32_t *link = &caching_stream_at(self, bank->stream)->list;
+void strata_caching_bank_end_if_empty(caching_t *self, uint32_t node) {
+    caching_bank_t *bank = caching_bank_at(self, node);
+    if (bank->segments > 0 || bank->busy > 0 || !bank->orphaned) return;
+    strata_order_remove(&self->bank_order, node);
+    uint32_t stream = bank->stream, *link = &caching_stream_at(self, stream)->list;
     while (*link != node) link = &caching_bank_at(self, *link)->next_of_stream;
     *link = bank->next_of_stream;
     if (bank->prev_orphan_bank) caching_bank_at(self, bank->prev_orphan_bank)->next_orphan_bank = bank->next_orphan_bank;
     else self->first_orphan = bank->next_orphan_bank;
     if (bank->next_orphan_bank) caching_bank_at(self, bank->next_orphan_bank)->prev_orphan_bank = bank->prev_orphan_bank;
-}
-
-void strata_caching_bank_end_if_empty(caching_t *self, uint32_t node) {
-    caching_bank_t *bank = caching_bank_at(self, node);
-    if (bank->segments > 0 || bank->busy > 0 || !bank->orphaned) return;
-    strata_order_remove(&self->bank_order, node);
-    unlink_bank(self, node);
-    uint32_t stream = bank->stream;
     strata_nodes_release(&self->banks, node);
     strata_users_release(&self->uses.users, stream);
 }
 
 /* ---- streams of banks ---- */
 
-static void orphan_bank(caching_t *self, uint32_t node) {
-    caching_bank_t *bank = caching_bank_at(self, node);
-    bank->orphaned = true;
-    bank->prev_orphan_bank = 0;
-    bank->next_orphan_bank = self->first_orphan;
-    if (bank->next_orphan_bank) caching_bank_at(self, bank->next_orphan_bank)->prev_orphan_bank = node;
-    self->first_orphan = node;
-    strata_caching_bank_end_if_empty(self, node);
-}
-
 void strata_caching_orphan_banks(caching_t *self, uint32_t node, strata_user_state_t state) {
     strata_users_detach(&self->uses.users, node, state);
-    for (uint32_t bank = caching_stream_at(self, node)->list, next; bank; bank = next) {
-        next = caching_bank_at(self, bank)->next_of_stream;
-        orphan_bank(self, bank);
+    for (uint32_t number = caching_stream_at(self, node)->list, next; number; number = next) {
+        caching_bank_t *bank = caching_bank_at(self, number);
+        next = bank->next_of_stream;
+        bank->orphaned = true;
+        bank->prev_orphan_bank = 0;
+        bank->next_orphan_bank = self->first_orphan;
+        if (bank->next_orphan_bank) caching_bank_at(self, bank->next_orphan_bank)->prev_orphan_bank = number;
+        self->first_orphan = number;
+        strata_caching_bank_end_if_empty(self, number);
     }
 }
 
@@ -141,7 +127,7 @@ uint32_t strata_caching_unavailable(strata_layer_t *base, const strata_record_t 
     bool held = self->uses.captures > 0 && is_whole_segment;
     bool other_size = caching_kind_of(self, block) != strata_caching_kind(rounded);
     bool whole = block->size >= most && rounded < most;
-    *stream = handle_of(self, bank);
+    *stream = bank->stream ? caching_stream_at(self, bank->stream)->stream : NULL;
     return (bank->stream ? STRATA_UNAVAILABLE_STREAM : 0u) | (held ? STRATA_UNAVAILABLE_CAPTURED : 0u) |
            (other_size ? STRATA_UNAVAILABLE_SIZES : 0u) | (whole ? STRATA_UNAVAILABLE_UNSPLIT : 0u);
 }

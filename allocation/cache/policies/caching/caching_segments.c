@@ -170,38 +170,28 @@ bool strata_caching_release_oversize(caching_t *self, uint32_t bank, uint32_t ki
     return strata_chunks_give_back(&self->chunks, &leaving, call) >= key;
 }
 
-typedef struct ages {
-    double sum;
-    uint32_t count;
-} ages_t;
-
 static uint64_t age_of(const caching_t *self, const strata_record_t *block) {
     return (self->searches - strata_mark_count(block)) & ((1ull << 48) - 1);
-}
-
-static ages_t sum_ages(caching_t *self) {
-    ages_t ages = {.count = 0};
-    strata_caching_walk_t walk = {.kind = STRATA_CACHING_LARGE};
-    for (uint32_t slot; (slot = next_idle(self, &walk)) != 0; ages.count++)
-        ages.sum += (double)age_of(self, caching_block(self, slot));
-    return ages;
 }
 
 void strata_caching_collect(caching_t *self, strata_call_t *call) {
     if (self->chunks.held <= self->collect_above) return;
     uint64_t target = self->chunks.held - self->collect_above;
     strata_detached_t leaving = {0};
-    ages_t ages = sum_ages(self);
-    for (bool some = true; some && leaving.bytes < target && ages.count > 0;) {
-        double mean = ages.sum / ages.count;
-        strata_caching_walk_t walk = {.kind = STRATA_CACHING_LARGE};
+    double ages = 0;
+    uint32_t count = 0;
+    strata_caching_walk_t walk = {.kind = STRATA_CACHING_LARGE};
+    for (uint32_t slot; (slot = next_idle(self, &walk)) != 0; count++) ages += (double)age_of(self, caching_block(self, slot));
+    for (bool some = true; some && leaving.bytes < target && count > 0;) {
+        double mean = ages / count;
+        walk = (strata_caching_walk_t){.kind = STRATA_CACHING_LARGE};
         some = false;
         for (uint32_t slot; (slot = next_idle(self, &walk)) != 0;) {
             uint64_t age = age_of(self, caching_block(self, slot));
             if ((double)age < mean) continue;
             some = true;
-            ages.sum -= (double)age;
-            ages.count -= ages.count > 0;
+            ages -= (double)age;
+            count -= count > 0;
             detach(self, slot, &leaving);
         }
     }

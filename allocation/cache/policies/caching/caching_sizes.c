@@ -77,24 +77,20 @@ static uint32_t divisions_of(const caching_t *self, uint64_t size) {
     return self->divisions[strata_min(index, STRATA_CACHING_OCTAVES - 1)];
 }
 
-/* Rounds up to one of `divisions` equal steps between two powers of two. */
-static uint64_t round_to_step(uint64_t size, uint32_t divisions) {
-    uint64_t floor = 1ull << (63 - __builtin_clzll(size)), step = floor / divisions;
-    return (size + step - 1) & ~(step - 1);
-}
-
 bool strata_caching_has_plain_sizes(const uint32_t divisions[STRATA_CACHING_OCTAVES]) {
     bool plain = true;
     for (uint32_t i = 0; i < STRATA_CACHING_OCTAVES; i++) plain = plain && divisions[i] <= 1;
     return plain;
 }
 
-/* The slack of a block has 32 bits, so a step that adds 4 GiB or more is not used. */
+/* Rounds up to one of `divisions` equal steps between two powers of two. The slack of a block has 32 bits, so a
+ * step that adds 4 GiB or more is not used. */
 uint64_t strata_caching_round_to_division(const caching_t *self, uint64_t size) {
     uint64_t multiple = (size + STRATA_CACHING_UNIT - 1) & ~(uint64_t)(STRATA_CACHING_UNIT - 1);
     uint32_t divisions = divisions_of(self, size);
     if (divisions <= 1 || size <= (uint64_t)STRATA_CACHING_UNIT * divisions) return multiple;
-    uint64_t stepped = round_to_step(size, divisions);
+    uint64_t floor = 1ull << (63 - __builtin_clzll(size)), step = floor / divisions;
+    uint64_t stepped = (size + step - 1) & ~(step - 1);
     return stepped - size <= UINT32_MAX ? stepped : multiple;
 }
 

@@ -9,11 +9,6 @@ bool strata_caching_is_borrowed(const strata_layer_t *base, const strata_record_
     return !caching_ignores_streams((const caching_t *)base) && block->own_uses != 0;
 }
 
-/* Returns the stream that owns the block, which needs no event for it, or 0. */
-static uint32_t owner_of(const caching_t *self, const strata_record_t *block) {
-    return caching_bank_at(self, caching_bank_of(self, block))->stream;
-}
-
 strata_status_t strata_caching_record_stream(strata_layer_t *base, strata_record_t *block, strata_stream_t stream,
                                              strata_call_t *call) {
     caching_t *self = (caching_t *)base;
@@ -24,7 +19,8 @@ strata_status_t strata_caching_record_stream(strata_layer_t *base, strata_record
     bool entered = strata_call_enter(call, base);
     uint32_t user = strata_caching_stream(self, stream);
     strata_status_t status = user ? STRATA_OK : STRATA_E_LIMIT;
-    if (user && user != owner_of(self, block))
+    /* The stream that owns the block needs no event for it. */
+    if (user && user != caching_bank_at(self, caching_bank_of(self, block))->stream)
         status = strata_uses_note(&self->uses, &block->own_uses, user, call->purpose == STRATA_FOR_FIRST_USE);
     strata_call_exit(call, base, entered);
     return status;

@@ -128,12 +128,6 @@ strata_record_t *strata_naive_hit_at(strata_layer_t *base, const strata_block_t 
     return naive_block(self, slot);
 }
 
-/* If memory below is stream-ordered, only the requester may use a new chunk at first. So the chunk carries the
- * requester's mark. */
-static void mark_chunk(naive_t *self, const strata_lookup_t *lookup, uint32_t slot) {
-    if (self->chunks.ordered && lookup->user) strata_mark(naive_block(self, slot), ++self->last.frees, lookup->user);
-}
-
 /* Requests a chunk from below, with the locks open. *slot is set to that of its only block. */
 static strata_status_t ask(naive_t *self, const strata_lookup_t *lookup, uint64_t size, uint32_t *slot) {
     uint32_t number;
@@ -189,7 +183,10 @@ static strata_status_t grow(strata_layer_t *base, strata_lookup_t *lookup, uint6
         return strata_fail(STRATA_E_NO_MEMORY, 0, "no free block of %llu bytes, and smaller growth is forbidden",
                            (unsigned long long)rounded);
     strata_status_t status = small ? ask(self, lookup, rounded, &slot) : ask_for_chunk(self, lookup, &slot);
-    if (status == STRATA_OK) mark_chunk(self, lookup, slot);
+    /* If memory below is stream-ordered, only the requester may use a new chunk at first. So the chunk carries the
+     * requester's mark. */
+    if (status == STRATA_OK && self->chunks.ordered && lookup->user)
+        strata_mark(naive_block(self, slot), ++self->last.frees, lookup->user);
     return status;
 }
 
