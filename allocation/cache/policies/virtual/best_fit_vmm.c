@@ -83,7 +83,9 @@ static void insert_coalesced(best_fit_vmm_t *self, uint32_t slot) {
     strata_tree_quick_insert(&self->idle, slab_of(self), free);
 }
 
-static strata_record_t *hand_out(best_fit_vmm_t *self, uint32_t slot, uint64_t rounded, size_t size) {
+static strata_record_t *serve(best_fit_vmm_t *self, uint64_t rounded, size_t size) {
+    uint32_t slot = strata_tree_quick_find(&self->idle, slab_of(self), rounded);
+    if (slot == 0) return NULL;
     strata_record_t *block = block_at(self, slot);
     strata_tree_quick_remove(&self->idle, slab_of(self), slot);
     uint32_t rest = block->size > rounded ? strata_block_list_split(slab_of(self), slot, rounded) : 0;
@@ -95,11 +97,6 @@ static strata_record_t *hand_out(best_fit_vmm_t *self, uint32_t slot, uint64_t r
     strata_block_hand_out(block, size);
     self->used_bytes += block->size;
     return block;
-}
-
-static strata_record_t *serve(best_fit_vmm_t *self, uint64_t rounded, size_t size) {
-    uint32_t slot = strata_tree_quick_find(&self->idle, slab_of(self), rounded);
-    return slot ? hand_out(self, slot, rounded, size) : NULL;
 }
 
 /* ---- places ---- */
@@ -174,19 +171,15 @@ static void free_below(best_fit_vmm_t *self, strata_record_t *below, bool unused
     if (work_state == WORK_CAPTURED) reinsert_handle(self, below, call);
 }
 
-static strata_status_t map_one(best_fit_vmm_t *self, uint64_t at, const strata_request_t *request) {
-    uint32_t slot;
-    strata_status_t status = strata_runs_map(&self->runs, at, self->handle, request, &slot);
-    if (status == STRATA_OK) insert_fresh(self, slot);
-    return status;
-}
-
 /* Maps handles of `bytes` bytes, all or nothing. With `keeps`, those that the device gave before it ran out of
  * memory stay. */
 static strata_status_t map_some(best_fit_vmm_t *self, uint64_t at, uint64_t bytes, bool keeps, const strata_request_t *request) {
     uint64_t end = at + bytes, next = at, frees = self->frees;
     strata_status_t status = STRATA_OK;
-    for (; next < end && status == STRATA_OK; next += self->handle) status = map_one(self, next, request);
+    for (uint32_t slot; next < end && status == STRATA_OK; next += self->handle) {
+        status = strata_runs_map(&self->runs, next, self->handle, request, &slot);
+        if (status == STRATA_OK) insert_fresh(self, slot);
+    }
     if (status == STRATA_E_NO_MEMORY) strata_refused_piece(request, bytes, next - at - self->handle);
     if (status == STRATA_OK || (keeps && status == STRATA_E_NO_MEMORY)) return status;
     strata_error_t reason = *strata_last_error();

@@ -55,17 +55,13 @@ static bool is_wide(const caching_t *self, const caching_range_t *range, uint64_
     return at - begin >= size;
 }
 
-/* Returns the start of a place with a gap: that of the free block before the gap, if there is one. */
-static uint64_t begin_of(const caching_t *self, uint32_t run_before, uint64_t gap) {
-    uint32_t slot = run_before ? strata_runs_last_block(&self->runs, run_before) : 0;
-    return strata_slab_is_idle(caching_slab(self), slot) ? caching_block(self, slot)->ptr : gap;
-}
-
 /* Returns the lowest place of a range for `size` bytes, or 0 if there is none. */
 static uint64_t place_in(const caching_t *self, const caching_range_t *range, uint64_t size) {
     strata_gap_t gap = {.end = range->base};
     while (strata_runs_next_gap(caching_runs(self), end_of_range(range), &gap)) {
-        uint64_t begin = begin_of(self, gap.run, gap.begin);
+        /* The place begins at the free block before the gap, if there is one. */
+        uint32_t slot = gap.run ? strata_runs_last_block(&self->runs, gap.run) : 0;
+        uint64_t begin = strata_slab_is_idle(caching_slab(self), slot) ? caching_block(self, slot)->ptr : gap.begin;
         if (is_wide(self, range, begin, size)) return begin;
     }
     return 0;
@@ -170,11 +166,6 @@ static void hold_free(caching_t *self, miss_t *miss, uint32_t slot) {
     hold(self, miss, slot);
 }
 
-static void free_held(caching_t *self, miss_t *miss) {
-    if (miss->held) strata_caching_free_block(self, caching_block(self, miss->held));
-    miss->held = 0;
-}
-
 /* Maps one handle after the held block. */
 static strata_status_t map_one(caching_t *self, miss_t *miss, uint64_t at) {
     uint32_t slot;
@@ -260,7 +251,8 @@ static strata_status_t gather(caching_t *self, miss_t *miss, uint64_t place, uin
         else status = map_gap(self, miss, at, strata_min(size - have, end_of_gap(self, range, at) - at));
         if (status == STRATA_OK) wait_for_gaps(self, miss);
     }
-    free_held(self, miss);
+    if (miss->held) strata_caching_free_block(self, caching_block(self, miss->held));
+    miss->held = 0;
     return status;
 }
 
@@ -308,15 +300,6 @@ bool strata_caching_has_idle_handle(caching_t *self, const strata_record_t *bloc
     return whole_handles(self, block, UINT64_MAX).size > 0;
 }
 
-/* Takes the handles out of the cache. A handle stays if no slot is left to split it off. */
-static void take_handles(caching_t *self, uint32_t slot, const strata_extent_t *extent, batch_t *batch) {
-    for (uint64_t size = self->handle[batch->kind]; batch->bytes < extent->size; batch->bytes += size) {
-        strata_record_t *below = take_part(self, batch->range, extent->ptr + batch->bytes, 0, slot);
-        if (!below) return;
-        batch->below[batch->count++] = below;
-    }
-}
-
 /* Frees the handles after the host has waited for the stream. Opens the lock. */
 static void free_handles(caching_t *self, const batch_t *batch, strata_call_t *call) {
     caching_bank_t *bank = caching_bank_at(self, batch->bank);
@@ -346,7 +329,12 @@ static uint64_t unmap_block(caching_t *self, uint32_t slot, uint64_t most, const
     batch_t batch = {.bank = caching_bank_of(self, block), .kind = caching_kind_of(self, block)};
     const strata_extent_t extent = whole_handles(self, block, most);
     batch.range = range_of(self, batch.bank, batch.kind, block->ptr);
-    take_handles(self, slot, &extent, &batch);
+    /* A handle stays if no slot is left to split it off. */
+    for (uint64_t size = self->handle[batch.kind]; batch.bytes < extent.size; batch.bytes += size) {
+        strata_record_t *below = take_part(self, batch.range, extent.ptr + batch.bytes, 0, slot);
+        if (!below) break;
+        batch.below[batch.count++] = below;
+    }
     if (batch.count == 0) return 0;
     caching_bank_at(self, batch.bank)->busy++;
     free_handles(self, &batch, call);
