@@ -24,11 +24,6 @@ static const strata_option_row_t options[] = {
 /* Returns the alignment that every layer gives in the place. */
 static uint64_t given(const strata_layer_t *self) { return strata_place_alignment(strata_place_kind(self->domain->place)); }
 
-static uint64_t alignment_for(const strata_layer_t *self, const strata_request_t *request) {
-    const aligned_options_t *o = self->options;
-    return strata_max(request->size >= o->from ? o->alignment : 0, request->alignment);
-}
-
 /* Sets *asked to the size to request from below, or to 0 if the request passes through. Returns false if it
  * exceeds 64 bits. */
 static bool size_below(const strata_layer_t *self, uint64_t size, uint64_t alignment, uint64_t *asked) {
@@ -40,7 +35,8 @@ static bool size_below(const strata_layer_t *self, uint64_t size, uint64_t align
 }
 
 static strata_status_t allocate(strata_layer_t *self, const strata_request_t *request, strata_record_t **record) {
-    uint64_t alignment = alignment_for(self, request), asked;
+    const aligned_options_t *o = self->options;
+    uint64_t alignment = strata_max(request->size >= o->from ? o->alignment : 0, request->alignment), asked;
     if (!size_below(self, request->size, alignment, &asked)) return strata_fail(STRATA_E_INVALID, 0, "the size is too large");
     if (asked == 0) return strata_below_allocate(self, request, record);
     strata_request_t below = *request;

@@ -63,15 +63,11 @@ static uint64_t scramble(uint64_t word) {
     return word ^ (word >> 31);
 }
 
-/* Returns a number in [0, 1). */
-static double draw(uint64_t seed, uint64_t number) {
-    return (double)(scramble(scramble(seed) ^ number) >> 11) / (double)(1ull << 53);
-}
-
 static bool fails(const fault_options_t *o, uint64_t number, uint64_t size) {
     if (o->at != 0 && (number == o->at || (o->onward && number > o->at))) return true;
     if (o->every != 0 && number % o->every == 0) return true;
-    return size > o->above || draw(o->seed, number) < o->probability;
+    double drawn = (double)(scramble(scramble(o->seed) ^ number) >> 11) / (double)(1ull << 53); /* in [0, 1) */
+    return size > o->above || drawn < o->probability;
 }
 
 static strata_status_t allocate(strata_layer_t *base, const strata_request_t *request, strata_record_t **record) {

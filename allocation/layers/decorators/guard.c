@@ -163,7 +163,10 @@ static finding_t look_at_poison(guard_layer_t *self, const strata_record_t *reco
 
 /* ---- findings; the lock is held, and released for the report ---- */
 
-static void report_finding(guard_layer_t *self, const guarded_t *block, finding_t found, strata_call_t *call) {
+static void count(guard_layer_t *self, const guarded_t *block, finding_t found, uint64_t *counter, strata_call_t *call) {
+    self->unseen += found.unseen;
+    if (!found.where) return;
+    ++*counter;
     char text[sizeof self->finding];
     snprintf(text, sizeof text,
              "guard: a block of %" PRIu64 " bytes at %#" PRIx64 " (allocation %" PRIu64 "%s%s) was written %s, "
@@ -175,13 +178,6 @@ static void report_finding(guard_layer_t *self, const guarded_t *block, finding_
     strata_unlocked_t opened = strata_call_unlock(call);
     strata_log_report(STRATA_LOG_ERROR, text);
     strata_call_lock(call, opened);
-}
-
-static void count(guard_layer_t *self, const guarded_t *block, finding_t found, uint64_t *counter, strata_call_t *call) {
-    self->unseen += found.unseen;
-    if (!found.where) return;
-    ++*counter;
-    report_finding(self, block, found, call);
 }
 
 /* ---- free ---- */
@@ -257,13 +253,6 @@ static void free_record(strata_layer_t *base, strata_record_t *record, strata_ca
 
 /* ---- allocate ---- */
 
-/* The request may come from a layer that was built with fewer fields. */
-static const char *requester_name(const strata_request_t *request) {
-    bool names = request->struct_size >= offsetof(strata_request_t, operator_name) + sizeof request->operator_name;
-    const char *operator_name = names && request->operator_name ? request->operator_name : "";
-    return request->tag ? request->tag : operator_name;
-}
-
 static strata_status_t wrap_block(guard_layer_t *self, const strata_request_t *request, strata_record_t *inner, uint64_t front,
                                   bool bare, strata_record_t **record) {
     uint32_t node = strata_nodes_acquire(&self->blocks);
@@ -276,7 +265,10 @@ static strata_status_t wrap_block(guard_layer_t *self, const strata_request_t *r
     outer->next = node;
     guarded_t *block = block_at(self, node);
     *block = (guarded_t){.record = outer, .number = ++self->served, .state = LIVE, .bare = bare};
-    snprintf(block->tag, sizeof block->tag, "%s", requester_name(request));
+    /* The request may come from a layer that was built with fewer fields. */
+    bool names = request->struct_size >= offsetof(strata_request_t, operator_name) + sizeof request->operator_name;
+    const char *operator_name = names && request->operator_name ? request->operator_name : "";
+    snprintf(block->tag, sizeof block->tag, "%s", request->tag ? request->tag : operator_name);
     strata_make_printable(block->tag, false);
     self->live++;
     *record = outer;
@@ -363,14 +355,6 @@ static strata_status_t create(strata_layer_t *base) {
  * a leak. */
 static bool is_leaked(const guarded_t *block) { return block->state == LIVE && block->record->state != STRATA_RECORD_DEFERRED; }
 
-static void add_leak(guard_layer_t *self, const guarded_t *block) {
-    const strata_record_t *record = block->record;
-    strata_guard_account_add_leak(self->account, &(guard_leak_t){.bytes = strata_record_requested(record),
-                                                                 .address = record->ptr,
-                                                                 .number = block->number,
-                                                                 .tag = block->tag});
-}
-
 /* Marks the block so that a guard further down, for which it is in use, does not report it again. The stack
  * that served it may have ended, so the makers are read from its home. */
 static void pass_by_below(const guarded_t *block) {
@@ -390,7 +374,11 @@ static void destroy(strata_layer_t *base) {
     for (uint32_t node = 1; node < self->blocks.used; node++) {
         const guarded_t *block = block_at(self, node);
         if (block->state == UNUSED) continue;
-        if (report && is_leaked(block)) add_leak(self, block);
+        if (report && is_leaked(block))
+            strata_guard_account_add_leak(self->account, &(guard_leak_t){.bytes = strata_record_requested(block->record),
+                                                                         .address = block->record->ptr,
+                                                                         .number = block->number,
+                                                                         .tag = block->tag});
         if (report || !is_leaked(block)) pass_by_below(block);
         if (block->state == KEPT && block->poisoned)
             count(self, block, look_at_poison(self, block->record, has_owner(self)), &self->written_after_free, &call);

@@ -35,21 +35,16 @@ struct guard_account {
 static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
 static guard_account_t *accounts;
 
-/* Adds a guard to the domain's account. Returns NULL if it has none. The mutex is held. */
-static guard_account_t *acquire(const strata_domain_t *domain) {
-    guard_account_t *account = accounts;
-    while (account && account->domain != domain) account = account->next;
-    if (account) account->guards++;
-    return account;
-}
-
 guard_account_t *strata_guard_account_acquire(const strata_domain_t *domain) {
     guard_account_t *fresh = strata_host_new(1, sizeof *fresh);
     if (!fresh) return NULL;
     *fresh = (guard_account_t){.domain = domain, .guards = 1};
     pthread_mutex_lock(&mutex);
-    guard_account_t *account = acquire(domain);
-    if (!account) {
+    guard_account_t *account = accounts;
+    while (account && account->domain != domain) account = account->next;
+    if (account) {
+        account->guards++;
+    } else {
         fresh->next = accounts;
         accounts = fresh;
     }
@@ -108,12 +103,6 @@ static void append(message_t *message, const char *format, ...) {
     message->length += strlen(message->text + message->length);
 }
 
-static void append_group(message_t *message, const group_t *group) {
-    append(message, "\n  %" PRIu64 " bytes in %" PRIu64 " block%s%s%s, the first at %#" PRIx64 " (allocation %" PRIu64 ")",
-           group->bytes, group->blocks, group->blocks == 1 ? "" : "s", *group->tag ? " of " : " without a tag", group->tag,
-           group->address, group->first);
-}
-
 static void report_leaks(guard_account_t *account) {
     uint64_t bytes = account->bytes, blocks = account->blocks;
     strata_place_t place = account->domain->place;
@@ -123,20 +112,14 @@ static void report_leaks(guard_account_t *account) {
            blocks == 1 ? "" : "s", strata_place_name(strata_place_kind(place)), strata_place_device(place));
     for (uint32_t i = 0; i < account->group_count && i < TOLD; i++) {
         const group_t *group = &account->groups[i];
-        append_group(&message, group);
+        append(&message, "\n  %" PRIu64 " bytes in %" PRIu64 " block%s%s%s, the first at %#" PRIx64 " (allocation %" PRIu64 ")",
+               group->bytes, group->blocks, group->blocks == 1 ? "" : "s", *group->tag ? " of " : " without a tag", group->tag,
+               group->address, group->first);
         bytes -= group->bytes;
         blocks -= group->blocks;
     }
     if (blocks > 0) append(&message, "\n  %" PRIu64 " bytes in %" PRIu64 " blocks of other tags", bytes, blocks);
     strata_log_report(STRATA_LOG_ERROR, message.text);
-}
-
-static void report_unseen(const guard_account_t *account) {
-    message_t message = {.length = 0};
-    append(&message,
-           "guard: %" PRIu64 " freed blocks were in memory that the host cannot read, so their red zones were not checked",
-           account->unseen);
-    strata_log_report(STRATA_LOG_WARNING, message.text);
 }
 
 void strata_guard_account_release(guard_account_t *account) {
@@ -148,6 +131,12 @@ void strata_guard_account_release(guard_account_t *account) {
     pthread_mutex_unlock(&mutex);
     if (!last) return;
     if (account->blocks > 0) report_leaks(account);
-    if (account->unseen > 0) report_unseen(account);
+    if (account->unseen > 0) {
+        message_t message = {.length = 0};
+        append(&message,
+               "guard: %" PRIu64 " freed blocks were in memory that the host cannot read, so their red zones were not checked",
+               account->unseen);
+        strata_log_report(STRATA_LOG_WARNING, message.text);
+    }
     strata_host_delete(account);
 }

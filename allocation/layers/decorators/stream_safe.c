@@ -167,14 +167,6 @@ static uint64_t finish(stream_safe_t *self, uint32_t done, strata_call_t *call) 
     return freed;
 }
 
-static void poll_if_many(stream_safe_t *self, strata_call_t *call) {
-    if (++self->unseen >= GLANCE_FREES) {
-        self->unseen = 0;
-        (void)finish(self, strata_uses_poll_brief(&self->uses), call);
-    }
-    self->due = is_much(self);
-}
-
 static void free_record(strata_layer_t *base, strata_record_t *record, strata_call_t *call) {
     stream_safe_t *self = (stream_safe_t *)base;
     strata_freed_t freed = strata_uses_free(&self->uses, record, call);
@@ -182,7 +174,13 @@ static void free_record(strata_layer_t *base, strata_record_t *record, strata_ca
     if (freed != STRATA_FREED_WAITS) return;
     /* With `on_host` only a capture defers a free. A stack that shares this layer may end before the capture. */
     if (options_of(self)->on_host) record->stack = base->stack->number;
-    if (self->uses.mode == STRATA_USES_BY_SEARCH) poll_if_many(self, call);
+    if (self->uses.mode == STRATA_USES_BY_SEARCH) {
+        if (++self->unseen >= GLANCE_FREES) {
+            self->unseen = 0;
+            (void)finish(self, strata_uses_poll_brief(&self->uses), call);
+        }
+        self->due = is_much(self);
+    }
     update_allocate_calls(self);
 }
 

@@ -155,12 +155,6 @@ static bool is_noted(const trace_layer_t *self, const strata_record_t *record) {
     return self->recording && self->lives > 0 && (!self->base.attention || (record->attention & self->base.attention));
 }
 
-static void note_use(trace_layer_t *self, const strata_record_t *record, strata_trace_op_t op, strata_stream_t stream) {
-    if (!is_noted(self, record)) return;
-    if (strata_recorder_room(&self->ring) < self->lives + 1) self->dropped++;
-    else record_event(self, record, op, stream, NULL);
-}
-
 /* The locks of the call are released while the file is written. */
 static void write_out(trace_layer_t *self, strata_call_t *call) {
     strata_unlocked_t opened = strata_call_unlock(call);
@@ -199,8 +193,12 @@ static strata_status_t record_borrow(strata_layer_t *base, strata_record_t *reco
                                      strata_call_t *call, strata_status_t status) {
     if (status != STRATA_OK && status != STRATA_E_UNSUPPORTED) return status;
     bool entered = strata_call_enter(call, base);
+    trace_layer_t *self = (trace_layer_t *)base;
     bool by_owner = call->purpose == STRATA_FOR_FIRST_USE && !call->stack->ownerless;
-    if (!by_owner) note_use((trace_layer_t *)base, record, op, stream);
+    if (!by_owner && is_noted(self, record)) {
+        if (strata_recorder_room(&self->ring) < self->lives + 1) self->dropped++;
+        else record_event(self, record, op, stream, NULL);
+    }
     strata_call_exit(call, base, entered);
     return status;
 }
