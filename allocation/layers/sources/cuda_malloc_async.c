@@ -68,11 +68,6 @@ static void poll(strata_layer_t *base, strata_call_t *call, strata_pending_t *pe
     strata_uses_add_pending(&self->uses, pending);
 }
 
-static void wait_for_pending(async_layer_t *self, strata_call_t *call) {
-    strata_free_stream_synchronise(&self->frees, call);
-    (void)collect(self);
-}
-
 /* ---- streams that are captured ---- */
 
 /* Also true for the legacy stream if its use would break another stream's capture. It is only queried while
@@ -123,7 +118,10 @@ static void throttle(async_layer_t *self, const strata_request_t *request) {
     self->live_bytes += request->size;
     bool on_host = is_above_limit(self) && !wait_in_order(self, request->stream);
     self->throttled += on_host;
-    if (on_host) wait_for_pending(self, request->call);
+    if (on_host) {
+        strata_free_stream_synchronise(&self->frees, request->call);
+        (void)collect(self);
+    }
 }
 
 /* Returns an unserved block immediately. If the device refuses it, the block is quarantined. The earlier
@@ -226,14 +224,6 @@ static bool cover(async_layer_t *self, uint32_t node, bool has_free_stream, stra
     return covered || strata_uses_wait_for_user(&self->uses, node, call);
 }
 
-static bool cover_all(async_layer_t *self, strata_record_t *record, bool has_free_stream, strata_call_t *call) {
-    bool covered = cover(self, record->user, has_free_stream, call);
-    for (uint32_t node = record->borrows; node; node = strata_use_at(&self->uses, node)->next)
-        covered = cover(self, strata_use_at(&self->uses, node)->user, has_free_stream, call) && covered;
-    strata_uses_drop_all(&self->uses, &record->borrows);
-    return covered;
-}
-
 /* If the device did not take the block, it is counted, never reused, and offered again when the shared
  * stack is destroyed. */
 static void finish_free(async_layer_t *self, strata_record_t *record, bool gone) {
@@ -253,7 +243,10 @@ static void finish_free(async_layer_t *self, strata_record_t *record, bool gone)
 static void free_after_users(async_layer_t *self, strata_record_t *record, strata_call_t *call) {
     bool has_free_stream = strata_free_stream_make(&self->frees, call);
     uint64_t bytes = record->size;
-    bool covered = cover_all(self, record, has_free_stream, call);
+    bool covered = cover(self, record->user, has_free_stream, call);
+    for (uint32_t node = record->borrows; node; node = strata_use_at(&self->uses, node)->next)
+        covered = cover(self, strata_use_at(&self->uses, node)->user, has_free_stream, call) && covered;
+    strata_uses_drop_all(&self->uses, &record->borrows);
     async_free_t pending_free = {0};
     if (covered) pending_free = strata_async_begin_free(self, record);
     bool gone = covered && strata_async_give_back(self, record, has_free_stream, self->frees.stream, call);
@@ -279,17 +272,17 @@ static bool is_captured_unannounced(const async_layer_t *self, const strata_reco
     return strata_user_is_nameable(owner) && is_captured(self, owner->stream);
 }
 
-static void drop_captured(async_layer_t *self, strata_record_t *record) {
-    self->live_bytes -= record->size;
-    strata_uses_drop_all(&self->uses, &record->borrows);
-    finish_free(self, record, false);
-}
-
 /* No pool is open, and none opens before strata_captures_end_uncaptured(). */
 static void free_uncaptured(async_layer_t *self, strata_record_t *record, strata_call_t *call) {
-    if (is_captured_unannounced(self, record)) drop_captured(self, record);
-    else if (record->borrows == 0 && strata_uses_enter_handle(&self->uses, record->user)) free_in_order(self, record, call);
-    else free_after_users(self, record, call);
+    if (is_captured_unannounced(self, record)) {
+        self->live_bytes -= record->size;
+        strata_uses_drop_all(&self->uses, &record->borrows);
+        finish_free(self, record, false);
+    } else if (record->borrows == 0 && strata_uses_enter_handle(&self->uses, record->user)) {
+        free_in_order(self, record, call);
+    } else {
+        free_after_users(self, record, call);
+    }
 }
 
 /* During an announced capture the block is kept, whichever stream uses it, since any stream may join the
@@ -308,10 +301,11 @@ static void free_record(strata_layer_t *base, strata_record_t *record, strata_ca
     }
 }
 
-/* The owner may be in an unannounced capture. This block was freed before it and is not part of it, so it
- * is kept. */
-static void free_kept(async_layer_t *self, strata_call_t *call) {
+/* Completes frees that a capture has deferred. The owner of such a block may be in an unannounced capture. The
+ * block was freed before it and is not part of it, so it is kept. */
+static void retry_kept(async_layer_t *self, strata_call_t *call) {
     strata_record_t *record;
+    if (self->kept == 0 || self->serves_graphs || !strata_captures_begin_uncaptured()) return;
     for (uint32_t list = strata_async_detach_kept(self); (record = strata_async_next_kept(self, &list)) != NULL;) {
         if (is_captured_unannounced(self, record)) {
             strata_async_keep(self, record);
@@ -320,12 +314,6 @@ static void free_kept(async_layer_t *self, strata_call_t *call) {
         self->live_bytes += record->size;
         free_uncaptured(self, record, call);
     }
-}
-
-/* Completes frees that a capture has deferred. */
-static void retry_kept(async_layer_t *self, strata_call_t *call) {
-    if (self->kept == 0 || self->serves_graphs || !strata_captures_begin_uncaptured()) return;
-    free_kept(self, call);
     strata_captures_end_uncaptured();
 }
 
@@ -342,54 +330,39 @@ static void stream_gone(async_layer_t *self, strata_stream_t stream, strata_call
     strata_uses_detach(&self->uses, node, completion_known, call);
 }
 
-/* If the capture is announced in advance, the driver's pool is set up before it. */
-static void capture_begin(async_layer_t *self, strata_call_t *call) {
+static void notify(strata_layer_t *base, strata_notice_t *notice, strata_call_t *call) {
+    async_layer_t *self = (async_layer_t *)base;
+    if (notice->kind == STRATA_NOTICE_STREAM_DESTROYED) {
+        stream_gone(self, notice->stream, call);
+        return;
+    }
+    /* If the capture is announced in advance, the driver's pool is set up before it. */
     self->serves_graphs = true;
     strata_unlocked_t opened = strata_call_unlock(call);
     (void)strata_async_start(self);
     strata_call_lock(call, opened);
 }
 
-static void notify(strata_layer_t *base, strata_notice_t *notice, strata_call_t *call) {
-    async_layer_t *self = (async_layer_t *)base;
-    if (notice->kind == STRATA_NOTICE_STREAM_DESTROYED) stream_gone(self, notice->stream, call);
-    else capture_begin(self, call);
-}
-
 /* ---- release ---- */
 
 static uint64_t sum(uint64_t a, uint64_t b) { return a < UINT64_MAX - b ? a + b : UINT64_MAX; }
 
-/* Bytes in use, also by other libraries, remain in the pool in any case, so `keep` is added to them. */
-static void shrink_pool(async_layer_t *self, uint64_t keep, uint64_t live) {
-    uint64_t used = 0;
-    if (keep && strata_device_pool_get(async_device_of(self), self->pool, STRATA_POOL_USED_CURRENT, &used) != STRATA_OK)
-        used = live;
-    (void)strata_device_pool_trim(async_device_of(self), self->pool, keep ? sum(used, keep) : 0);
-}
-
 /* A pool releases only memory that the host has seen freed. So this waits for the device, like any device
  * free. No lock is held. */
 static uint64_t shrink(async_layer_t *self, uint64_t keep, uint64_t live) {
-    uint64_t before = 0, after = 0;
+    uint64_t before = 0, after = 0, used = 0;
     strata_device_t *device = async_device_of(self);
     if (strata_device_pool_get(device, self->pool, STRATA_POOL_RESERVED_CURRENT, &before) != STRATA_OK) return 0;
     if (before <= sum(live, keep) || strata_device_synchronise(device) != STRATA_OK) return 0;
     async_lock(self);
     (void)collect(self);
     async_unlock(self);
-    shrink_pool(self, keep, live);
+    /* Bytes in use, also by other libraries, remain in the pool in any case, so `keep` is added to them. */
+    if (keep && strata_device_pool_get(device, self->pool, STRATA_POOL_USED_CURRENT, &used) != STRATA_OK) used = live;
+    (void)strata_device_pool_trim(device, self->pool, keep ? sum(used, keep) : 0);
     if (strata_device_pool_get(device, self->pool, STRATA_POOL_RESERVED_CURRENT, &after) != STRATA_OK) return 0;
     uint64_t given = after < before ? before - after : 0;
     atomic_fetch_add(&self->base.domain->returned_bytes, given);
-    return given;
-}
-
-/* Skips the release while a stream may be captured. */
-static uint64_t shrink_uncaptured(async_layer_t *self, uint64_t keep, uint64_t live) {
-    if (strata_domain_may_capture(self->base.domain) || !strata_captures_begin_uncaptured()) return 0;
-    uint64_t given = shrink(self, keep, live);
-    strata_captures_end_uncaptured();
     return given;
 }
 
@@ -399,7 +372,11 @@ static uint64_t trim(strata_layer_t *base, uint64_t keep, strata_call_t *call) {
     retry_kept(self, call);
     uint64_t given = self->serves_graphs ? strata_async_free_kept(self, call) : 0, live = self->live_bytes;
     strata_unlocked_t opened = strata_call_unlock(call);
-    given += shrink_uncaptured(self, keep, live);
+    /* Nothing is released while a stream may be captured. */
+    if (!strata_domain_may_capture(base->domain) && strata_captures_begin_uncaptured()) {
+        given += shrink(self, keep, live);
+        strata_captures_end_uncaptured();
+    }
     strata_call_lock(call, opened);
     return given;
 }
@@ -445,20 +422,16 @@ static void give_back_left(async_layer_t *self, const strata_record_t *record) {
     strata_domain_unbook(self->base.domain, record->size);
 }
 
-static void give_back_all(async_layer_t *self) {
-    strata_slab_t *slab = &self->base.stack->slab;
-    for (uint32_t slot = 1; slot < slab->used; slot++) {
-        strata_record_t *record = strata_slab_record(slab, slot);
-        if (is_ours(self, record)) give_back_left(self, record);
-    }
-    if (self->serves_graphs) strata_async_trim_graphs(self);
-}
-
 static void destroy(strata_layer_t *base) {
     async_layer_t *self = (async_layer_t *)base;
+    strata_slab_t *slab = &base->stack->slab;
     if (self->started) {
         (void)strata_device_synchronise(async_device_of(self));
-        give_back_all(self);
+        for (uint32_t slot = 1; slot < slab->used; slot++) {
+            strata_record_t *record = strata_slab_record(slab, slot);
+            if (is_ours(self, record)) give_back_left(self, record);
+        }
+        if (self->serves_graphs) strata_async_trim_graphs(self);
     }
     strata_domain_discount(base->domain, self->uses.pending_bytes);
     atomic_fetch_sub(&base->domain->pool_frees, self->waiting);

@@ -99,31 +99,22 @@ static strata_status_t choose(async_layer_t *self, const strata_request_t *reque
     return STRATA_OK;
 }
 
-/* Hides a record that has no block yet. */
-static void hide(async_layer_t *self, strata_record_t *record) {
-    record->state = STRATA_RECORD_DEFERRED;
-    record->route = self->base.number;
-    record->size = 0;
-}
-
-static void show(strata_record_t *record, const graph_memory_t *memory, uint64_t size) {
-    record->ptr = memory->address;
-    record->size = size;
-    record->prev = memory->entry;
-    record->route = 0;
-    record->state = STRATA_RECORD_LIVE;
-}
-
-/* The record is made first. Memory that can neither be served nor returned must be kept by a record,
- * because the graph allocates it at each launch. */
+/* The record is made first, and hidden until it has a block. Memory that can neither be served nor returned must
+ * be kept by a record, because the graph allocates it at each launch. */
 static strata_status_t allocate_for_record(async_layer_t *self, const strata_request_t *request, graph_memory_t *memory,
                                            strata_record_t *record) {
     bool gone;
-    hide(self, record);
+    record->state = STRATA_RECORD_DEFERRED;
+    record->route = self->base.number;
+    record->size = 0;
     strata_unlocked_t opened = strata_call_unlock(request->call);
     strata_status_t status = allocate_booked(self, request, memory, &gone);
     strata_call_lock(request->call, opened);
-    show(record, memory, request->size);
+    record->ptr = memory->address;
+    record->size = request->size;
+    record->prev = memory->entry;
+    record->route = 0;
+    record->state = STRATA_RECORD_LIVE;
     if (status == STRATA_OK) {
         self->live_bytes += request->size;
         return status;
@@ -197,18 +188,13 @@ static answer_t offer(async_layer_t *self, const strata_record_t *record) {
     return never ? NEVER_THERE : REFUSED;
 }
 
-static answer_t offer_uncovered(async_layer_t *self, const strata_record_t *record, uint64_t size) {
-    if (record->pool == STRATA_ASYNC_BOOKED) strata_domain_uncover(domain_of(self), record->ptr, size);
-    answer_t answer = offer(self, record);
-    if (answer == REFUSED && record->pool == STRATA_ASYNC_BOOKED) strata_domain_recover(domain_of(self), record->ptr, size);
-    return answer;
-}
-
 /* Returns the bytes of graph memory that the driver took. The lock is released in between. */
 static uint64_t return_block(async_layer_t *self, strata_record_t *record, strata_call_t *call) {
     strata_unlocked_t opened = strata_call_unlock(call);
     uint64_t size = strata_record_withdraw(&self->base, record);
-    answer_t answer = offer_uncovered(self, record, size);
+    if (record->pool == STRATA_ASYNC_BOOKED) strata_domain_uncover(domain_of(self), record->ptr, size);
+    answer_t answer = offer(self, record);
+    if (answer == REFUSED && record->pool == STRATA_ASYNC_BOOKED) strata_domain_recover(domain_of(self), record->ptr, size);
     strata_call_lock(call, opened);
     bool given = answer == GIVEN && record->prev;
     record->size = size;
@@ -225,26 +211,21 @@ static uint64_t return_block(async_layer_t *self, strata_record_t *record, strat
 /* Keeps all memory of the default pool; the free graph memory is released with its trim. */
 void strata_async_trim_graphs(async_layer_t *self) { (void)strata_device_pool_trim(async_device_of(self), NULL, UINT64_MAX); }
 
-static bool wait_for_all(async_layer_t *self, strata_call_t *call) {
-    strata_unlocked_t opened = strata_call_unlock(call);
-    bool done = strata_domain_wait_for_all(domain_of(self));
-    strata_call_lock(call, opened);
-    return done;
-}
-
 /* Blocks that are freed during the wait are not in this list. */
 uint64_t strata_async_free_kept(async_layer_t *self, strata_call_t *call) {
     uint64_t given = 0;
     strata_record_t *record;
     uint32_t list = strata_async_detach_kept(self);
     if (list == 0) return 0;
-    bool waited = wait_for_all(self, call);
+    strata_unlocked_t opened = strata_call_unlock(call);
+    bool waited = strata_domain_wait_for_all(domain_of(self));
+    strata_call_lock(call, opened);
     while ((record = strata_async_next_kept(self, &list)) != NULL) {
         if (waited) given += return_block(self, record, call);
         else strata_async_keep(self, record);
     }
     if (given == 0) return 0;
-    strata_unlocked_t opened = strata_call_unlock(call);
+    opened = strata_call_unlock(call);
     strata_async_trim_graphs(self);
     strata_call_lock(call, opened);
     return given;

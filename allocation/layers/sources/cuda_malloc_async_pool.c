@@ -87,17 +87,13 @@ static void destroy_pool(strata_device_t *device, strata_handle_t pool) {
 
 /* The default pool remains. The last sharer restores its original settings, and trims the memory that this
  * layer made it keep. */
-static void end_started(async_layer_t *self) {
-    strata_device_t *device = async_device_of(self);
-    if (async_options_of(self)->pool == STRATA_ASYNC_POOL_OWN) {
-        destroy_pool(device, self->pool);
-        return;
-    }
-    if (strata_device_pool_trim(device, self->pool, 0) != STRATA_OK) (void)strata_device_pool_trim(device, self->pool, 0);
-    strata_default_pool_detach(&self->sharer);
-}
-
 void strata_async_end_pool(async_layer_t *self) {
-    if (self->started) end_started(self);
-    if (self->spare) destroy_pool(async_device_of(self), self->spare);
+    strata_device_t *device = async_device_of(self);
+    if (self->started && async_options_of(self)->pool == STRATA_ASYNC_POOL_OWN) {
+        destroy_pool(device, self->pool);
+    } else if (self->started) {
+        if (strata_device_pool_trim(device, self->pool, 0) != STRATA_OK) (void)strata_device_pool_trim(device, self->pool, 0);
+        strata_default_pool_detach(&self->sharer);
+    }
+    if (self->spare) destroy_pool(device, self->spare);
 }

@@ -43,16 +43,11 @@ static void restore_settings(strata_device_t *device, const uint64_t *values) {
     for (int i = 0; i < STRATA_POOL_SETTINGS; i++) (void)strata_device_pool_set(device, NULL, strata_pool_settings[i], values[i]);
 }
 
-static strata_status_t get_all(strata_device_t *device, uint64_t *values) {
-    strata_status_t status = STRATA_OK;
-    for (int i = 0; i < STRATA_POOL_SETTINGS && status == STRATA_OK; i++)
-        status = strata_device_pool_get(device, NULL, strata_pool_settings[i], &values[i]);
-    return status;
-}
-
 static strata_status_t add_sharer(strata_pool_sharer_t *self, strata_device_t *device, const uint64_t *values) {
     uint64_t now[STRATA_POOL_SETTINGS];
-    strata_status_t status = get_all(device, now);
+    strata_status_t status = STRATA_OK;
+    for (int i = 0; i < STRATA_POOL_SETTINGS && status == STRATA_OK; i++)
+        status = strata_device_pool_get(device, NULL, strata_pool_settings[i], &now[i]);
     if (status != STRATA_OK) return status;
     status = strata_pool_set_all(device, NULL, values);
     if (status != STRATA_OK) {

@@ -66,16 +66,6 @@ static bool on_host(strata_memory_t memory) { return memory == STRATA_MEMORY_PIN
 
 /* ---- the node ---- */
 
-static strata_status_t no_such_node(const strata_layer_t *self, uint32_t node) {
-    uint64_t nodes = self->domain->device->capabilities.host_nodes;
-    if (nodes == 0)
-        return strata_fail(STRATA_E_UNSUPPORTED, 0,
-                           "system.node: %u: this process cannot choose a NUMA node; write any, or near to use one if possible",
-                           node);
-    return strata_fail(STRATA_E_UNSUPPORTED, 0, "system.node: %u: this process may use only the host's NUMA nodes %d to %d", node,
-                       __builtin_ctzll(nodes), 63 - __builtin_clzll(nodes));
-}
-
 /* A named node must exist; `near` is only a preference. */
 static strata_status_t find_node(system_layer_t *self) {
     const system_options_t *o = options_of(self);
@@ -84,7 +74,13 @@ static strata_status_t find_node(system_layer_t *self) {
     uint32_t node = o->node == NODE_NEAR ? can->near_node : o->node - NODE_FIRST;
     bool there = node < 64 && (can->host_nodes >> node & 1);
     if (there) self->host_flags |= STRATA_HOST_ON_NODE(node);
-    return there || o->node == NODE_NEAR ? STRATA_OK : no_such_node(&self->base, node);
+    if (there || o->node == NODE_NEAR) return STRATA_OK;
+    if (can->host_nodes == 0)
+        return strata_fail(STRATA_E_UNSUPPORTED, 0,
+                           "system.node: %u: this process cannot choose a NUMA node; write any, or near to use one if possible",
+                           node);
+    return strata_fail(STRATA_E_UNSUPPORTED, 0, "system.node: %u: this process may use only the host's NUMA nodes %d to %d", node,
+                       __builtin_ctzll(can->host_nodes), 63 - __builtin_clzll(can->host_nodes));
 }
 
 static strata_status_t create(strata_layer_t *base) {
@@ -191,14 +187,6 @@ static bool give_back(system_layer_t *self, strata_address_t address, uint64_t s
     return gone;
 }
 
-/* The device refused the block: it is counted, never reused, and offered again when the shared stack is
- * destroyed. */
-static void quarantine(strata_layer_t *self, strata_record_t *record) {
-    self->stack->figures.quarantined_bytes += record->size;
-    record->state = STRATA_RECORD_DEFERRED;
-    record->route = self->number;
-}
-
 /* Returns an unserved block immediately; no lock is held. If the device refuses it, the block is
  * quarantined. The earlier reason stays. */
 static strata_status_t free_unserved(system_layer_t *self, strata_address_t address, uint64_t size, bool booked) {
@@ -268,27 +256,31 @@ static void free_record(strata_layer_t *base, strata_record_t *record, strata_ca
     bool gone = work_is_done(base) && give_back((system_layer_t *)base, record->ptr, size);
     strata_stack_lock_own(base->stack);
     record->size = size;
-    if (gone) strata_record_delete(base, record);
-    else quarantine(base, record);
+    if (gone) {
+        strata_record_delete(base, record);
+    } else {
+        /* The device refused the block: it is counted, never reused, and offered again when the shared stack is
+         * destroyed. */
+        base->stack->figures.quarantined_bytes += size;
+        record->state = STRATA_RECORD_DEFERRED;
+        record->route = base->number;
+    }
     strata_unlock(&base->stack->lock);
     strata_call_lock(call, opened);
 }
 
-/* The record has no owner any longer, so memory that the device refuses is quarantined, and offered once more. */
-static void end_record(system_layer_t *self, const strata_record_t *record) {
-    strata_domain_t *domain = self->base.domain;
-    strata_domain_uncover(domain, record->ptr, record->size);
-    if (device_free(self, record->ptr, record->size) == STRATA_OK) strata_domain_unbook(domain, record->size);
-    else strata_domain_quarantine(domain, self->memory, record->ptr, record->size, false);
-}
-
 /* Frees the blocks that the device refused, and those that their last holder left. */
 static void destroy(strata_layer_t *base) {
+    system_layer_t *self = (system_layer_t *)base;
+    strata_domain_t *domain = base->domain;
     strata_slab_t *slab = &base->stack->slab;
     for (uint32_t slot = 1; slot < slab->used; slot++) {
         strata_record_t *record = strata_slab_record(slab, slot);
         if (record->state == STRATA_RECORD_UNUSED || strata_record_maker_number(record) != base->number) continue;
-        end_record((system_layer_t *)base, record);
+        /* The record has no owner any longer, so memory that the device refuses is quarantined, and offered once more. */
+        strata_domain_uncover(domain, record->ptr, record->size);
+        if (device_free(self, record->ptr, record->size) == STRATA_OK) strata_domain_unbook(domain, record->size);
+        else strata_domain_quarantine(domain, self->memory, record->ptr, record->size, false);
     }
 }
 

@@ -49,12 +49,6 @@ static vmm_piece_t *first_held(vmm_layer_t *self, bool marked) {
     return NULL;
 }
 
-static strata_status_t refuse_held(uint64_t address, bool exported) {
-    return strata_fail(STRATA_E_BUSY, 0, "the memory at 0x%llx %s", (unsigned long long)address,
-                       exported ? "was exported, and other processes may use it as long as it exists"
-                                : "is registered; call strata_unregister() first");
-}
-
 static strata_status_t choose(strata_layer_t *base, bool paused, bool marked, uint32_t *count) {
     vmm_layer_t *self = self_of(base);
     *count = 0;
@@ -70,7 +64,10 @@ static strata_status_t choose(strata_layer_t *base, bool paused, bool marked, ui
         }
     }
     strata_vmm_unlock(self);
-    return held ? refuse_held(address, exported) : STRATA_OK;
+    if (!held) return STRATA_OK;
+    return strata_fail(STRATA_E_BUSY, 0, "the memory at 0x%llx %s", (unsigned long long)address,
+                       exported ? "was exported, and other processes may use it as long as it exists"
+                                : "is registered; call strata_unregister() first");
 }
 
 static bool next_chosen(strata_layer_t *base, uint64_t *from, strata_held_t *handle) {
