@@ -21,8 +21,6 @@ struct strata_driver_memory {
 
 static entry_t *at(const strata_driver_memory_t *memory, uint32_t entry) { return strata_node(&memory->nodes, entry); }
 
-static uint32_t hash_of(uint64_t address) { return strata_index_hash(address, 0); }
-
 /* ---- life ---- */
 
 static void destroy(strata_driver_memory_t *memory) {
@@ -86,7 +84,7 @@ static void unlink_entry(strata_driver_memory_t *memory, uint32_t entry) {
 
 /* Ends the entry of an address, which has at most one. The lock is held. */
 static void end_earlier(strata_driver_memory_t *memory, uint64_t address) {
-    uint32_t entry = strata_index_first(&memory->index, hash_of(address));
+    uint32_t entry = strata_index_first(&memory->index, strata_index_hash(address, 0));
     while (entry && at(memory, entry)->address != address) entry = strata_index_next(&memory->index, entry);
     if (!entry) return;
     at(memory, entry)->freed = true;
@@ -106,7 +104,7 @@ void strata_driver_memory_set_address(strata_domain_t *domain, uint32_t entry, u
     strata_lock(&memory->lock);
     end_earlier(memory, address);
     at(memory, entry)->address = address;
-    strata_index_add(&memory->index, entry, hash_of(address));
+    strata_index_add(&memory->index, entry, strata_index_hash(address, 0));
     strata_unlock(&memory->lock);
 }
 

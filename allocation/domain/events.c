@@ -14,14 +14,12 @@ strata_status_t strata_events_init(strata_events_t *events, strata_device_t *dev
     return STRATA_OK;
 }
 
-/* An event that the device refuses to destroy is offered once more, as memory is. */
-static void destroy(strata_device_t *device, strata_handle_t event) {
-    if (strata_device_event_destroy(device, event) != STRATA_OK) (void)strata_device_event_destroy(device, event);
-}
-
 void strata_events_destroy(strata_events_t *events) {
     if (!events->free) return;
-    for (uint32_t i = 0; i < events->count; i++) destroy(events->device, events->free[i]);
+    /* An event that the device refuses to destroy is offered once more, as memory is. */
+    for (uint32_t i = 0; i < events->count; i++)
+        if (strata_device_event_destroy(events->device, events->free[i]) != STRATA_OK)
+            (void)strata_device_event_destroy(events->device, events->free[i]);
     strata_host_unreserve(events->free, events->reserved);
     strata_lock_destroy(&events->lock);
     memset(events, 0, sizeof *events);

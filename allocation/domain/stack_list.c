@@ -118,37 +118,6 @@ strata_status_t strata_stack_list_reserve(strata_domain_t *domain) {
     return STRATA_OK;
 }
 
-static void list_in_group(strata_group_t *group, strata_stack_t *stack) {
-    strata_stack_links_t *links = &stack->links;
-    links->prev_of_group = group->last_stack;
-    links->next_of_group = NULL;
-    *(group->last_stack ? &group->last_stack->links.next_of_group : &group->first_stack) = stack;
-    group->last_stack = stack;
-}
-
-static void unlist_in_group(strata_group_t *group, const strata_stack_t *stack) {
-    const strata_stack_links_t *links = &stack->links;
-    *(links->prev_of_group ? &links->prev_of_group->links.next_of_group : &group->first_stack) = links->next_of_group;
-    *(links->next_of_group ? &links->next_of_group->links.prev_of_group : &group->last_stack) = links->prev_of_group;
-}
-
-static void list_stack(strata_domain_t *domain, strata_stack_t *stack) {
-    strata_stack_links_t *links = &stack->links;
-    links->serial = domain->stacks_made++;
-    links->prev = domain->last_stack;
-    links->next = NULL;
-    *(domain->last_stack ? &domain->last_stack->links.next : &domain->first_stack) = stack;
-    domain->last_stack = stack;
-    domain->stack_count++;
-}
-
-static void unlist_stack(strata_domain_t *domain, const strata_stack_t *stack) {
-    const strata_stack_links_t *links = &stack->links;
-    *(links->prev ? &links->prev->links.next : &domain->first_stack) = links->next;
-    *(links->next ? &links->next->links.prev : &domain->last_stack) = links->prev;
-    domain->stack_count--;
-}
-
 /* ---- stacks with blocks that several streams use ---- */
 
 static strata_borrower_t **borrower_chain(strata_domain_t *domain, strata_stream_t stream) {
@@ -252,8 +221,18 @@ void strata_stack_list_end_borrowed(strata_domain_t *domain, strata_stream_t str
 /* ---- creating and ending stacks ---- */
 
 void strata_stack_list_add(strata_domain_t *domain, strata_stack_t *stack) {
-    list_stack(domain, stack);
-    list_in_group(stack->group, stack);
+    strata_group_t *group = stack->group;
+    strata_stack_links_t *links = &stack->links;
+    links->serial = domain->stacks_made++;
+    links->prev = domain->last_stack;
+    links->next = NULL;
+    *(domain->last_stack ? &domain->last_stack->links.next : &domain->first_stack) = stack;
+    domain->last_stack = stack;
+    domain->stack_count++;
+    links->prev_of_group = group->last_stack;
+    links->next_of_group = NULL;
+    *(group->last_stack ? &group->last_stack->links.next_of_group : &group->first_stack) = stack;
+    group->last_stack = stack;
     chain(domain, stack);
     if (stack->is_shared) {
         strata_lock(&domain->borrowers_lock);
@@ -267,9 +246,14 @@ void strata_stack_list_remove(strata_domain_t *domain, strata_stack_t *stack) {
     if (stack->forgotten.orphan) drop_orphan(domain, stack);
     else unchain(domain, stack);
     remove_borrowers(domain, stack);
-    unlist_in_group(stack->group, stack);
+    strata_group_t *group = stack->group;
+    const strata_stack_links_t *links = &stack->links;
+    *(links->prev_of_group ? &links->prev_of_group->links.next_of_group : &group->first_stack) = links->next_of_group;
+    *(links->next_of_group ? &links->next_of_group->links.prev_of_group : &group->last_stack) = links->prev_of_group;
     if (stack->thread_shared) stack->thread_shared->links.dependents--;
-    unlist_stack(domain, stack);
+    *(links->prev ? &links->prev->links.next : &domain->first_stack) = links->next;
+    *(links->next ? &links->next->links.prev : &domain->last_stack) = links->prev;
+    domain->stack_count--;
 }
 
 static void chain_group(strata_domain_t *domain, const strata_group_t *group, void (*change)(strata_domain_t *, strata_stack_t *)) {

@@ -22,15 +22,12 @@ uint32_t strata_bins_find_any(strata_bins_t *bins, strata_slab_t *slab, uint64_t
     return slot ? slot : strata_bins_find(bins, slab, size);
 }
 
-static uint32_t last_bin(const strata_bins_t *bins) {
-    uint32_t word = 63u ^ (uint32_t)__builtin_clzll(bins->summary);
-    return word * 64 + (63u ^ (uint32_t)__builtin_clzll(bins->words[word]));
-}
-
 uint64_t strata_bins_largest(const strata_bins_t *bins, const strata_slab_t *slab) {
     uint64_t largest = bins->loose ? slab->records[bins->loose].size : 0;
     if (bins->summary == 0) return largest;
-    for (uint32_t slot = bins->heads[last_bin(bins)]; slot; slot = slab->records[slot].bin_next) {
+    uint32_t word = 63u ^ (uint32_t)__builtin_clzll(bins->summary);
+    uint32_t last = word * 64 + (63u ^ (uint32_t)__builtin_clzll(bins->words[word]));
+    for (uint32_t slot = bins->heads[last]; slot; slot = slab->records[slot].bin_next) {
         if (slab->records[slot].size > largest) largest = slab->records[slot].size;
     }
     return largest;

@@ -77,21 +77,17 @@ static void begin_user_step(strata_repeats_t *self, user_t *user) {
     user->step = self->step;
 }
 
-static void forget(strata_repeats_t *self, uint32_t node) {
-    user_t *user = user_at(self, node);
-    release_list(self, &user->first);
-    release_list(self, &user->now);
-    strata_index_remove(&self->index, node);
-    user->step = 0;
-    strata_nodes_release(&self->users, node);
-}
-
 /* Also forgets the users that have requested nothing for KEPT_STEPS steps. */
 void strata_repeats_step(strata_repeats_t *self) {
     if (!strata_repeats_are_on(self) || ++self->step % KEPT_STEPS != 0) return;
     for (uint32_t node = 1; node < self->users.used; node++) {
-        uint64_t last = user_at(self, node)->step;
-        if (last != 0 && last + KEPT_STEPS <= self->step) forget(self, node);
+        user_t *user = user_at(self, node);
+        if (user->step == 0 || user->step + KEPT_STEPS > self->step) continue;
+        release_list(self, &user->first);
+        release_list(self, &user->now);
+        strata_index_remove(&self->index, node);
+        user->step = 0;
+        strata_nodes_release(&self->users, node);
     }
 }
 

@@ -85,12 +85,6 @@ static void merge(strata_slab_t *slab, uint32_t left, uint32_t right, uint32_t *
     *link = left ? left : right;
 }
 
-static void empty_class(strata_tree_t *tree, uint32_t class) {
-    uint64_t bits = tree->words[class / 64] & ~(1ull << (class % 64));
-    tree->words[class / 64] = bits;
-    if (bits == 0) tree->filled &= ~(1ull << (class / 64));
-}
-
 void strata_tree_remove(strata_tree_t *tree, strata_slab_t *slab, uint32_t slot) {
     if (tree->only) {
         if (tree->only == slot) strata_tree_quick_remove(tree, slab, slot);
@@ -106,7 +100,11 @@ void strata_tree_remove(strata_tree_t *tree, strata_slab_t *slab, uint32_t slot)
     }
     merge(slab, record->bin_prev, record->bin_next, link);
     strata_slab_note_used(slab, slot);
-    if (tree->roots[class] == 0) empty_class(tree, class);
+    if (tree->roots[class] == 0) {
+        uint64_t bits = tree->words[class / 64] & ~(1ull << (class % 64));
+        tree->words[class / 64] = bits;
+        if (bits == 0) tree->filled &= ~(1ull << (class / 64));
+    }
     tree->count--;
     tree->bytes -= record->size;
 }
