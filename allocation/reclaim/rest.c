@@ -47,13 +47,6 @@ static void list_grown(strata_stack_t *own, strata_stack_handle_t others[STRATA_
     strata_unlock(&domain->lock);
 }
 
-static void unlist_grown(strata_domain_t *domain, strata_stack_handle_t handle) {
-    strata_lock(&domain->lock);
-    for (uint32_t i = 0; i < STRATA_GROWN; i++)
-        if (domain->grown[i] == handle) domain->grown[i] = 0;
-    strata_unlock(&domain->lock);
-}
-
 /* Returns whether the stack has collected fewer bytes than it will hold at most, with this growth. */
 static bool is_first_growth(strata_stack_t *own, uint64_t growth) {
     strata_rest_history_t *history = &own->rest_history;
@@ -62,12 +55,6 @@ static bool is_first_growth(strata_stack_t *own, uint64_t growth) {
     bool first = history->collected_bytes < history->peak_bytes;
     strata_unlock(&own->lock);
     return first;
-}
-
-static void note_collection(strata_stack_t *own, uint64_t bytes) {
-    strata_stack_lock_own(own);
-    own->rest_history.collected_bytes += bytes;
-    strata_unlock(&own->lock);
 }
 
 /* Notes a growth that memory of the stack itself would serve, if its borrowers were done. */
@@ -85,9 +72,13 @@ static bool is_within_budget(const strata_domain_t *domain, uint64_t now) {
 
 /* Returns the bytes that another stack of the group has returned to its source. */
 static uint64_t collect_from(strata_stack_t *own, strata_stack_handle_t other, uint64_t bytes) {
+    strata_domain_t *domain = own->domain;
     strata_stack_t *stack = strata_stack_enter(other);
     if (!stack) {
-        unlist_grown(own->domain, other);
+        strata_lock(&domain->lock);
+        for (uint32_t i = 0; i < STRATA_GROWN; i++)
+            if (domain->grown[i] == other) domain->grown[i] = 0;
+        strata_unlock(&domain->lock);
         return 0;
     }
     uint64_t idle = stack->group == own->group ? strata_stack_idle_bytes(stack) : 0, collected = 0;
@@ -114,8 +105,13 @@ void strata_rest_collect(strata_stack_t *own, uint64_t growth) {
     for (uint32_t i = 0; i < STRATA_GROWN && collected < bytes; i++)
         if (others[i]) collected += collect_from(own, others[i], bytes - collected);
     (void)strata_fail_again(&reason);
-    if (first) note_collection(own, strata_max(collected, bytes));
-    else atomic_fetch_add(&domain->rest_ns, COSTS * (clock->now(clock) - began));
+    if (first) {
+        strata_stack_lock_own(own);
+        own->rest_history.collected_bytes += strata_max(collected, bytes);
+        strata_unlock(&own->lock);
+    } else {
+        atomic_fetch_add(&domain->rest_ns, COSTS * (clock->now(clock) - began));
+    }
 }
 
 /* Returns whether it is time to look. The next look is LENT_NS later, because a look has a price too. */

@@ -24,14 +24,10 @@ static strata_magazine_t *own(strata_magazines_t *all) { return &all->of[own_num
 /* Requires the lock of a magazine that has a block of the stack, since the stack is then open. */
 static bool is_of(const strata_stack_t *stack, strata_t facade) { return stack->facade == facade; }
 
-static uint64_t of_block(const strata_magazine_block_t *block, int measure) {
-    return measure == STRATA_REQUESTED ? block->requested : block->size;
-}
-
 static void count_idle(strata_magazine_t *magazine, const strata_magazine_block_t *block, int times) {
     for (int measure = 0; measure < STRATA_MEASURES; measure++) {
         uint64_t idle = atomic_load_explicit(&magazine->idle[measure], memory_order_relaxed);
-        idle += (uint64_t)times * of_block(block, measure);
+        idle += (uint64_t)times * (measure == STRATA_REQUESTED ? block->requested : block->size);
         atomic_store_explicit(&magazine->idle[measure], idle, memory_order_relaxed);
     }
 }
@@ -164,14 +160,10 @@ static void switch_path(strata_stack_t *stack, const strata_direct_t *from, cons
 
 /* ---- in and out ---- */
 
-static strata_record_t *record_of(strata_stack_t *stack, const strata_magazine_block_t *block) {
-    return strata_slab_record(&stack->slab, strata_ref_slot(block->ref));
-}
-
 /* A block that the program has becomes a plain record again. A free one returns to the cache, which never refuses. */
 static void evict(strata_stack_t *stack, const strata_magazine_block_t *block) {
     if (!block->requested) return;
-    strata_record_t *record = record_of(stack, block);
+    strata_record_t *record = strata_slab_record(&stack->slab, strata_ref_slot(block->ref));
     record->attention &= (uint16_t)~STRATA_ATTENTION_CORE;
     record->generation = strata_ref_generation(block->ref);
     if (block->handed_out) return;

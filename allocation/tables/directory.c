@@ -204,11 +204,6 @@ static strata_status_t make_room(strata_directory_t *directory, uint64_t leaves,
     return status == STRATA_OK ? strata_growing_grow(&directory->leaves_range, leaves * sizeof *directory->leaves) : status;
 }
 
-static strata_status_t refuse(const strata_directory_t *directory) {
-    return strata_fail(STRATA_E_LIMIT, 0, "free by pointer covers %llu MiB, the maximum",
-                       ((unsigned long long)directory->capacity - 1) << (STRATA_DIRECTORY_GRANULE_SHIFT - 20));
-}
-
 strata_status_t strata_directory_cover(strata_directory_t *directory, uint64_t address, uint64_t size) {
     granules_t granules;
     if (!granules_of(address, size, &granules) || granules.end - granules.first > directory->capacity)
@@ -224,9 +219,10 @@ strata_status_t strata_directory_cover(strata_directory_t *directory, uint64_t a
         bool with_entries = directory->has_entries;
         strata_unlock(&directory->lock);
         if (fits) return STRATA_OK;
-        strata_status_t status = !placed  ? make_inner(directory)
-                                 : wanted ? make_room(directory, wanted, with_entries)
-                                          : refuse(directory);
+        if (placed && !wanted)
+            return strata_fail(STRATA_E_LIMIT, 0, "free by pointer covers %llu MiB, the maximum",
+                               ((unsigned long long)directory->capacity - 1) << (STRATA_DIRECTORY_GRANULE_SHIFT - 20));
+        strata_status_t status = placed ? make_room(directory, wanted, with_entries) : make_inner(directory);
         if (status != STRATA_OK) return status;
     }
 }
@@ -318,13 +314,6 @@ static strata_status_t validate_free_list(const strata_directory_t *directory) {
     return STRATA_OK;
 }
 
-static strata_status_t validate_link(const strata_directory_t *directory, uint64_t granule, uint32_t leaf) {
-    const strata_directory_leaf_t *it = &directory->leaves[leaf < directory->used ? leaf : 0];
-    if (it->covers > 0 && it->granule == (uint32_t)granule) return STRATA_OK;
-    return strata_fail(STRATA_E_CORRUPT, 0, "granule 0x%llx of the directory leads to leaf %u, which does not cover it",
-                       (unsigned long long)granule, leaf);
-}
-
 /* Validates the links of one page and adds their count to `links`. */
 static strata_status_t validate_page(const strata_directory_t *directory, const strata_directory_inner_t *inner, uint32_t page,
                                      uint32_t *links) {
@@ -332,8 +321,11 @@ static strata_status_t validate_page(const strata_directory_t *directory, const 
     for (uint32_t i = page * STRATA_DIRECTORY_PAGE; i < (page + 1) * STRATA_DIRECTORY_PAGE; i++) {
         uint32_t leaf = atomic_load_explicit(&inner->leaf[i], memory_order_relaxed);
         if (leaf == 0) continue;
-        strata_status_t status = validate_link(directory, inner->index * STRATA_DIRECTORY_GRANULES + i, leaf);
-        if (status != STRATA_OK) return status;
+        uint64_t granule = inner->index * STRATA_DIRECTORY_GRANULES + i;
+        const strata_directory_leaf_t *it = &directory->leaves[leaf < directory->used ? leaf : 0];
+        if (it->covers == 0 || it->granule != (uint32_t)granule)
+            return strata_fail(STRATA_E_CORRUPT, 0, "granule 0x%llx of the directory leads to leaf %u, which does not cover it",
+                               (unsigned long long)granule, leaf);
         found++;
     }
     *links += found;

@@ -47,13 +47,6 @@ static bool unlist(strata_last_users_t *last, uint32_t node) {
     return true;
 }
 
-/* A block of a DESTROYED stream was freed just now, so the entry must stay until the host has waited for this
- * free too. */
-static void hold_destroyed(strata_last_users_t *last, uint32_t node) {
-    if (!unlist(last, node)) strata_user_at(&last->users, node)->holds++;
-    append(last, node);
-}
-
 uint32_t strata_last_users_of(strata_last_users_t *last, strata_stream_t stream) {
     uint32_t node = strata_users_find(&last->users, stream);
     if (node) return node;
@@ -67,7 +60,12 @@ void strata_last_users_mark(strata_last_users_t *last, strata_record_t *block, u
     /* The mark must not name the entry of a destroyed stream, because another stream may soon get it. */
     bool named = user && strata_user_at(&last->users, user)->state == STRATA_USER_NAMED;
     strata_mark(block, ++last->frees, named ? user : 0);
-    if (user && strata_user_at(&last->users, user)->state == STRATA_USER_DESTROYED) hold_destroyed(last, user);
+    if (user && strata_user_at(&last->users, user)->state == STRATA_USER_DESTROYED) {
+        /* A block of such a stream was freed just now, so the entry must stay until the host has waited for this free
+         * too. */
+        if (!unlist(last, user)) strata_user_at(&last->users, user)->holds++;
+        append(last, user);
+    }
     strata_last_users_release(last, user);
 }
 

@@ -50,19 +50,6 @@ uint32_t strata_users_find(strata_users_t *users, strata_stream_t stream) {
     return users->last = node;
 }
 
-static void link_thread(strata_users_t *users, uint32_t node) {
-    strata_user_t *user = strata_user_at(users, node);
-    user->next_thread = users->first_thread;
-    if (user->next_thread) strata_user_at(users, user->next_thread)->prev_thread = node;
-    users->first_thread = node;
-}
-
-static void unlink_thread(strata_users_t *users, const strata_user_t *user) {
-    if (user->prev_thread) strata_user_at(users, user->prev_thread)->next_thread = user->next_thread;
-    else users->first_thread = user->next_thread;
-    if (user->next_thread) strata_user_at(users, user->next_thread)->prev_thread = user->prev_thread;
-}
-
 uint32_t strata_users_make(strata_users_t *users, strata_stream_t stream) {
     uint32_t node = strata_users_find(users, stream);
     if (node) return node;
@@ -73,7 +60,11 @@ uint32_t strata_users_make(strata_users_t *users, strata_stream_t stream) {
     }
     strata_user_t *user = strata_user_at(users, node);
     *user = (strata_user_t){.stream = key_of(stream), .thread = thread_of(stream), .state = STRATA_USER_NAMED, .link = user->link};
-    if (user->thread) link_thread(users, node);
+    if (user->thread) {
+        user->next_thread = users->first_thread;
+        if (user->next_thread) strata_user_at(users, user->next_thread)->prev_thread = node;
+        users->first_thread = node;
+    }
     strata_index_add(&users->index, node, hash_of(user->stream, user->thread));
     return node;
 }
@@ -90,7 +81,11 @@ void strata_users_detach(strata_users_t *users, uint32_t node, strata_user_state
 void strata_users_end(strata_users_t *users, uint32_t node) {
     strata_user_t *user = strata_user_at(users, node);
     strata_users_detach(users, node, STRATA_USER_UNOBSERVABLE);
-    if (user->thread) unlink_thread(users, user);
+    if (user->thread) {
+        if (user->prev_thread) strata_user_at(users, user->prev_thread)->next_thread = user->next_thread;
+        else users->first_thread = user->next_thread;
+        if (user->next_thread) strata_user_at(users, user->next_thread)->prev_thread = user->prev_thread;
+    }
     drop_event(users, user);
     user->state = STRATA_USER_UNUSED;
     strata_nodes_release(&users->nodes, node);
@@ -138,15 +133,10 @@ static bool is_indexed(strata_users_t *users, uint32_t node) {
     return found != 0;
 }
 
-static uint32_t listed_threads(const strata_users_t *users) {
-    uint32_t listed = 0;
+strata_status_t strata_users_validate(strata_users_t *users) {
+    uint32_t named = 0, of_threads = 0, listed = 0;
     for (uint32_t node = users->first_thread; node && listed < users->nodes.used; node = strata_user_at(users, node)->next_thread)
         listed++;
-    return listed;
-}
-
-strata_status_t strata_users_validate(strata_users_t *users) {
-    uint32_t named = 0, of_threads = 0, listed = listed_threads(users);
     strata_status_t status = strata_nodes_validate(&users->nodes);
     if (status == STRATA_OK) status = strata_index_validate(&users->index);
     for (uint32_t node = 1; node < users->nodes.used && status == STRATA_OK; node++) {

@@ -199,13 +199,6 @@ static bool ask(strata_uses_t *uses, uint32_t node, strata_done_t *done) {
     return status == STRATA_OK || status == STRATA_E_CAPTURE;
 }
 
-static void ask_block(strata_uses_t *uses, uint32_t head, strata_done_t *done) {
-    for (uint32_t node = head, next; node; node = next) {
-        next = strata_use_at(uses, node)->next;
-        if (strata_use_at(uses, node)->state == STRATA_USE_WAITING && !ask(uses, node, done)) return;
-    }
-}
-
 /* ---- one query for many uses ---- */
 
 /* Events of a stream pass in the order in which they were recorded, and its queue has the same order. So
@@ -281,7 +274,10 @@ uint32_t strata_uses_poll(strata_uses_t *uses) {
     if (uses->captures > 0) return strata_uses_poll_in_capture(uses);
     for (uint32_t head = uses->mode == STRATA_USES_BY_BLOCK ? uses->first : 0, next_waiting; head; head = next_waiting) {
         next_waiting = strata_use_at(uses, head)->next_waiting;
-        ask_block(uses, head, &done);
+        for (uint32_t node = head, next; node; node = next) {
+            next = strata_use_at(uses, node)->next;
+            if (strata_use_at(uses, node)->state == STRATA_USE_WAITING && !ask(uses, node, &done)) break;
+        }
     }
     for (uint32_t user = uses->first_awaited, next; user; user = next) {
         next = strata_user_at(&uses->users, user)->next_awaited;
