@@ -20,13 +20,6 @@ typedef struct map {
     bfc_bin_t bins[STRATA_BFC_BINS];
 } map_t;
 
-static uint32_t count_blocks(const bfc_t *self) {
-    uint32_t count = 0;
-    STRATA_EACH_CHUNK(&self->chunks, node)
-        STRATA_EACH_BLOCK(&self->chunks, node, slot) count++;
-    return count;
-}
-
 static void copy(const bfc_t *self, const strata_report_sink_t *sink, map_t *map) {
     STRATA_EACH_CHUNK(&self->chunks, node)
         STRATA_EACH_BLOCK(&self->chunks, node, slot) strata_bfc_read_row(self, sink, slot, &map->rows[map->count++]);
@@ -46,7 +39,9 @@ static bool read_map(bfc_t *self, const strata_report_sink_t *sink, map_t *map) 
     if (self->history && !(map->history = strata_host_new(STRATA_BFC_HISTORY, sizeof *map->history))) return false;
     for (int i = 0; i < TRIES; i++) {
         strata_stack_lock_own(self->base.stack);
-        uint32_t count = count_blocks(self);
+        uint32_t count = 0;
+        STRATA_EACH_CHUNK(&self->chunks, node)
+            STRATA_EACH_BLOCK(&self->chunks, node, slot) count++;
         bool fits = count <= map->capacity;
         if (fits) copy(self, sink, map);
         strata_unlock(&self->base.stack->lock);

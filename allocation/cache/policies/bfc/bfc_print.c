@@ -111,13 +111,6 @@ static void say_bins(const strata_report_sink_t *sink, const summary_t *summary)
     write_line(sink, "\n    Bin for %s was %s", SIZE(sink->size), SIZE(256ull << bfc_bin_of(rounded)));
 }
 
-static void say_block(const strata_report_sink_t *sink, const bfc_row_t *row) {
-    write_line(sink, "\n    InUse at 0x%llx of size %s", (unsigned long long)row->address, SIZE(row->size));
-    if (*row->operator_name) write_line(sink, " by op %s step %llu", row->operator_name, (unsigned long long)row->step);
-    if (row->action)
-        write_line(sink, " action_count %llu allocation %llu", (unsigned long long)row->action, (unsigned long long)row->id);
-}
-
 static void say_seen(const strata_report_sink_t *sink, const summary_t *summary) {
     write_line(sink, "\n  %s: limit %s, in use %s of %s in %u regions, next region %s, largest free block %s, fragmentation %.3f",
                sink->layer, SIZE(summary->limit), SIZE(summary->used), SIZE(summary->reserved), summary->regions,
@@ -127,7 +120,13 @@ static void say_seen(const strata_report_sink_t *sink, const summary_t *summary)
     for (uint32_t i = 0; i < SHOWN_SIZES && summary->sizes[i].count; i++)
         write_line(sink, "%s%u Chunks of size %s totalling %s", i ? ", " : "\n    in use: ", summary->sizes[i].count,
                    SIZE(summary->sizes[i].size), SIZE(summary->sizes[i].size * summary->sizes[i].count));
-    for (uint32_t i = 0; i < SHOWN_BLOCKS && summary->blocks[i].size; i++) say_block(sink, &summary->blocks[i]);
+    for (uint32_t i = 0; i < SHOWN_BLOCKS && summary->blocks[i].size; i++) {
+        const bfc_row_t *row = &summary->blocks[i];
+        write_line(sink, "\n    InUse at 0x%llx of size %s", (unsigned long long)row->address, SIZE(row->size));
+        if (*row->operator_name) write_line(sink, " by op %s step %llu", row->operator_name, (unsigned long long)row->step);
+        if (row->action)
+            write_line(sink, " action_count %llu allocation %llu", (unsigned long long)row->action, (unsigned long long)row->id);
+    }
     for (uint32_t i = 0; i < summary->action_count; i++) {
         if (i == 0) write_line(sink, "\n    in use after action %llu: ", (unsigned long long)summary->first_action);
         write_line(sink, "%s%s", i ? ", " : "", SIZE(summary->actions[i]));

@@ -225,13 +225,6 @@ strata_status_t strata_naive_allocate(strata_layer_t *base, const strata_request
 
 /* ---- free ---- */
 
-/* Returns true if the pool's thread has exited and no block of the pool is live. Then the chunks go back. */
-static bool is_left(const naive_t *self) {
-    uint64_t thread = self->base.stack->of_thread;
-    return thread != 0 && naive_pool_bytes(self) == naive_idle(self) && thread != strata_threads_self() &&
-           !strata_threads_is_alive(thread);
-}
-
 /* Frees a block and drops its user's reference. The block is lost if its slot's generations are exhausted and
  * no other slot is free. */
 static void free_block(naive_t *self, strata_record_t *block) {
@@ -258,7 +251,11 @@ void strata_naive_free(strata_layer_t *base, strata_record_t *block, strata_call
     } else {
         free_block(self, block);
     }
-    if (is_left(self)) (void)strata_chunks_release(base, call);
+    /* If the pool's thread has exited and no block of the pool is live, the chunks go back. */
+    uint64_t thread = base->stack->of_thread;
+    if (thread != 0 && naive_pool_bytes(self) == naive_idle(self) && thread != strata_threads_self() &&
+        !strata_threads_is_alive(thread))
+        (void)strata_chunks_release(base, call);
 }
 
 bool strata_naive_quick_free(strata_layer_t *base, strata_record_t *block) {

@@ -218,16 +218,6 @@ static strata_status_t sum_pools(auto_growth_vmm_t *self, tally_t free[STRATA_AU
     return STRATA_OK;
 }
 
-/* Sums the handles for small blocks. */
-static uint64_t sum_small(auto_growth_vmm_t *self) {
-    uint64_t bytes = 0;
-    for (uint32_t part = strata_runs_part_from(&self->runs, 0); part; part = strata_runs_next_part(&self->runs, part)) {
-        const strata_run_part_t *p = strata_run_part_at(&self->runs, part);
-        if (strata_growth_vmm_kind_at(self, p->at) == STRATA_VMM_SMALL) bytes += p->size;
-    }
-    return bytes;
-}
-
 static strata_status_t validate(strata_layer_t *base) {
     auto_growth_vmm_t *self = (auto_growth_vmm_t *)base;
     tally_t free[STRATA_AUTO_GROWTH_POOLS] = {0};
@@ -241,7 +231,12 @@ static strata_status_t validate(strata_layer_t *base) {
     for (uint32_t pool = 0; pool < STRATA_AUTO_GROWTH_POOLS && status == STRATA_OK; pool++)
         status = strata_bins_validate(strata_growth_vmm_bins(self, pool), &base->stack->slab, free[pool].blocks, free[pool].bytes);
     if (status != STRATA_OK) return status;
-    if (sum_small(self) != self->small_bytes)
+    uint64_t small_bytes = 0;
+    for (uint32_t part = strata_runs_part_from(&self->runs, 0); part; part = strata_runs_next_part(&self->runs, part)) {
+        const strata_run_part_t *p = strata_run_part_at(&self->runs, part);
+        if (strata_growth_vmm_kind_at(self, p->at) == STRATA_VMM_SMALL) small_bytes += p->size;
+    }
+    if (small_bytes != self->small_bytes)
         return strata_fail(STRATA_E_CORRUPT, 0, "auto_growth_vmm: the sum of small handles is wrong");
     if (pieces.free_bytes == strata_auto_growth_idle(&self->growth)) return STRATA_OK;
     return strata_fail(STRATA_E_CORRUPT, 0, "auto_growth_vmm: the sum of free blocks is wrong");

@@ -55,23 +55,19 @@ static bool is_wide(const caching_t *self, const caching_range_t *range, uint64_
     return at - begin >= size;
 }
 
-/* Returns the lowest place of a range for `size` bytes, or 0 if there is none. */
-static uint64_t place_in(const caching_t *self, const caching_range_t *range, uint64_t size) {
-    strata_gap_t gap = {.end = range->base};
-    while (strata_runs_next_gap(caching_runs(self), end_of_range(range), &gap)) {
-        /* The place begins at the free block before the gap, if there is one. */
-        uint32_t slot = gap.run ? strata_runs_last_block(&self->runs, gap.run) : 0;
-        uint64_t begin = strata_slab_is_idle(caching_slab(self), slot) ? caching_block(self, slot)->ptr : gap.begin;
-        if (is_wide(self, range, begin, size)) return begin;
+/* Returns the lowest place for `size` bytes in the ranges of a bank, or 0 if there is none. */
+static uint64_t find_place(const caching_t *self, uint32_t bank, uint32_t kind, uint64_t size) {
+    for (uint32_t n = caching_bank_at(self, bank)->ranges[kind]; n; n = caching_range_at(self, n)->next) {
+        const caching_range_t *range = caching_range_at(self, n);
+        strata_gap_t gap = {.end = range->base};
+        while (strata_runs_next_gap(caching_runs(self), end_of_range(range), &gap)) {
+            /* The place begins at the free block before the gap, if there is one. */
+            uint32_t slot = gap.run ? strata_runs_last_block(&self->runs, gap.run) : 0;
+            uint64_t begin = strata_slab_is_idle(caching_slab(self), slot) ? caching_block(self, slot)->ptr : gap.begin;
+            if (is_wide(self, range, begin, size)) return begin;
+        }
     }
     return 0;
-}
-
-static uint64_t find_place(const caching_t *self, uint32_t bank, uint32_t kind, uint64_t size) {
-    uint64_t place = 0;
-    for (uint32_t n = caching_bank_at(self, bank)->ranges[kind]; n && !place; n = caching_range_at(self, n)->next)
-        place = place_in(self, caching_range_at(self, n), size);
-    return place;
 }
 
 /* ---- best fit ---- */
@@ -98,15 +94,6 @@ uint32_t strata_caching_least_room(const caching_t *self, const strata_tree_t *i
 
 /* ---- ranges ---- */
 
-static void link_range(caching_t *self, uint32_t number) {
-    caching_range_t *range = caching_range_at(self, number);
-    uint32_t *link = &caching_bank_at(self, range->bank)->ranges[range->kind];
-    while (*link && caching_range_at(self, *link)->base < range->base) link = &caching_range_at(self, *link)->next;
-    range->next = *link;
-    *link = number;
-    caching_bank_at(self, range->bank)->segments++;
-}
-
 /* Reserves a range, with the lock open. */
 static strata_status_t make_range(caching_t *self, uint32_t bank, uint32_t kind, strata_call_t *call) {
     uint64_t size = strata_round_up_any(self->range_bytes, self->handle[kind]), base = 0;
@@ -116,8 +103,13 @@ static strata_status_t make_range(caching_t *self, uint32_t bank, uint32_t kind,
     if (status != STRATA_OK) return status;
     uint32_t number = strata_nodes_acquire(&self->ranges);
     if (number) {
-        *caching_range_at(self, number) = (caching_range_t){.bank = bank, .kind = kind, .base = base, .size = size};
-        link_range(self, number);
+        caching_range_t *range = caching_range_at(self, number);
+        *range = (caching_range_t){.bank = bank, .kind = kind, .base = base, .size = size};
+        uint32_t *link = &caching_bank_at(self, bank)->ranges[kind];
+        while (*link && caching_range_at(self, *link)->base < base) link = &caching_range_at(self, *link)->next;
+        range->next = *link;
+        *link = number;
+        caching_bank_at(self, bank)->segments++;
         return STRATA_OK;
     }
     opened = strata_call_unlock(call);
