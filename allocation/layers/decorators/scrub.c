@@ -103,16 +103,12 @@ static void free_record(strata_layer_t *self, strata_record_t *record, strata_ca
     strata_below_free(record, call);
 }
 
-/* Returns the stack's own cache, or NULL. Decorators in between keep addresses; any other layer may move memory between stacks. */
-static const strata_layer_t *cache_below(const strata_layer_t *self) {
-    const strata_layer_t *layer = self->below[0];
-    while (layer->type->role == STRATA_DECORATOR) layer = layer->below[0];
-    return layer->type->role == STRATA_CACHE && layer->stack == self->stack ? layer : NULL;
-}
-
 static strata_status_t create(strata_layer_t *base) {
     scrub_layer_t *self = (scrub_layer_t *)base;
-    const strata_layer_t *cache = cache_below(base);
+    /* Only the stack's own cache. Decorators in between keep addresses; any other layer may move memory between stacks. */
+    const strata_layer_t *layer = base->below[0];
+    while (layer->type->role == STRATA_DECORATOR) layer = layer->below[0];
+    const strata_layer_t *cache = layer->type->role == STRATA_CACHE && layer->stack == base->stack ? layer : NULL;
     self->tracks_owners = cache != NULL;
     self->mark = cache && cache->number <= STRATA_ATTENTION_LAYERS ? (uint16_t)(1u << (cache->number - 1)) : 0;
     return strata_ranges_init(&self->owners, RANGES);

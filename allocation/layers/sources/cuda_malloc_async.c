@@ -90,12 +90,6 @@ static strata_status_t refuse_legacy(const async_layer_t *self, strata_stream_t 
 
 /* ---- allocate ---- */
 
-/* Reused memory counts twice here: no other stream can get it, so the pool grows for the other streams. */
-static bool is_above_limit(const async_layer_t *self) {
-    const strata_uses_t *uses = &self->uses;
-    return uses->first != 0 && self->live_bytes + uses->pending_bytes + uses->reduced_bytes > self->limit;
-}
-
 /* Makes the stream of a request wait for every pending free, unless it already does. Returns false if it
  * cannot, or if it is captured: a wait for earlier work would break the capture. */
 static bool wait_in_order(async_layer_t *self, strata_stream_t stream) {
@@ -116,7 +110,10 @@ static bool wait_in_order(async_layer_t *self, strata_stream_t stream) {
 static void throttle(async_layer_t *self, const strata_request_t *request) {
     (void)collect(self);
     self->live_bytes += request->size;
-    bool on_host = is_above_limit(self) && !wait_in_order(self, request->stream);
+    /* Reused memory counts twice here: no other stream can get it, so the pool grows for the other streams. */
+    const strata_uses_t *uses = &self->uses;
+    bool above = uses->first != 0 && self->live_bytes + uses->pending_bytes + uses->reduced_bytes > self->limit;
+    bool on_host = above && !wait_in_order(self, request->stream);
     self->throttled += on_host;
     if (on_host) {
         strata_free_stream_synchronise(&self->frees, request->call);

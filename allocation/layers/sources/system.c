@@ -221,22 +221,18 @@ static strata_status_t book_record(system_layer_t *self, const strata_request_t 
     return free_unserved(self, address, request->size, booked);
 }
 
-static strata_status_t allocate_record(system_layer_t *self, const strata_request_t *request, strata_record_t **record) {
-    strata_domain_t *domain = self->base.domain;
-    strata_address_t address;
-    strata_status_t status = strata_domain_claim(domain, request, request->size);
-    if (status != STRATA_OK) return status;
-    status = device_allocate(self, request, &address);
-    if (status == STRATA_OK) return book_record(self, request, address, record);
-    strata_domain_unclaim(domain, request->size);
-    return status;
-}
-
 static strata_status_t allocate(strata_layer_t *base, const strata_request_t *request, strata_record_t **record) {
     if (request->flags & STRATA_NO_GROW)
         return strata_fail(STRATA_E_NO_MEMORY, 0, "system keeps no free memory, and the request forbids growth");
+    system_layer_t *self = (system_layer_t *)base;
+    strata_address_t address;
     strata_unlocked_t opened = strata_call_unlock(request->call);
-    strata_status_t status = allocate_record((system_layer_t *)base, request, record);
+    strata_status_t status = strata_domain_claim(base->domain, request, request->size);
+    if (status == STRATA_OK) {
+        status = device_allocate(self, request, &address);
+        if (status == STRATA_OK) status = book_record(self, request, address, record);
+        else strata_domain_unclaim(base->domain, request->size);
+    }
     strata_call_lock(request->call, opened);
     return status;
 }

@@ -1,15 +1,6 @@
 /* Aliases: secondary mappings of a handle that stays at its address. */
 #include "allocation/layers/sources/vmm_state.h"
 
-/* Gives access to peers too. An alias is in the order, so peers that are added later get access to it like
- * to any piece (vmm_share.c). */
-static strata_status_t map(vmm_layer_t *self, vmm_piece_t *original, vmm_piece_t *alias) {
-    strata_status_t status = strata_device_map(strata_vmm_device(self), alias->address, alias->size, original->physical);
-    if (status != STRATA_OK) return status;
-    alias->mapped = true;
-    return strata_vmm_give_access(self, alias->address, alias->size, &alias->peers);
-}
-
 /* Returns a node that is in no order, or 0 on E_LIMIT. */
 static uint32_t new_piece(vmm_layer_t *self, const vmm_piece_t *piece) {
     strata_vmm_lock(self);
@@ -30,7 +21,13 @@ strata_status_t strata_vmm_alias(strata_layer_t *base, const strata_record_t *ch
     atomic_fetch_add(&original->aliases, 1);
     vmm_piece_t *piece = strata_vmm_piece(self, *alias);
     strata_status_t status = domain->directory ? strata_directory_cover(domain->directory, to, piece->size) : STRATA_OK;
-    if (status == STRATA_OK) status = map(self, original, piece);
+    if (status == STRATA_OK) status = strata_device_map(strata_vmm_device(self), to, piece->size, original->physical);
+    if (status == STRATA_OK) {
+        /* Peers get access too. An alias is in the order, so peers that are added later get access to it like to any
+         * piece (vmm_share.c). */
+        piece->mapped = true;
+        status = strata_vmm_give_access(self, to, piece->size, &piece->peers);
+    }
     if (status == STRATA_OK) status = strata_vmm_lock_complete(self, to, piece->size, &piece->peers);
     if (status == STRATA_OK) {
         strata_vmm_list(self, *alias);
