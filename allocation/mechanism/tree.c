@@ -251,18 +251,16 @@ static strata_status_t validate_class(const strata_tree_t *tree, const strata_sl
                        tree->roots[class], marked);
 }
 
-static strata_status_t validate_only(const strata_tree_t *tree, const strata_slab_t *slab, tree_walk_t *walk) {
-    if (tree->only >= slab->used)
-        return strata_fail(STRATA_E_CORRUPT, 0, "the tree's one block has slot %u, which is invalid", tree->only);
-    return visit(tree, slab, walk, tree->only, strata_tree_class(slab->records[tree->only].size));
-}
-
 strata_status_t strata_tree_validate(const strata_tree_t *tree, const strata_slab_t *slab) {
     tree_walk_t walk = {.depth = 0};
     strata_status_t status = STRATA_OK;
     for (uint32_t class = 0; class < STRATA_TREE_CLASSES && status == STRATA_OK; class ++)
         status = validate_class(tree, slab, &walk, class);
-    if (status == STRATA_OK && tree->only) status = validate_only(tree, slab, &walk);
+    if (status == STRATA_OK && tree->only) {
+        if (tree->only >= slab->used)
+            return strata_fail(STRATA_E_CORRUPT, 0, "the tree's one block has slot %u, which is invalid", tree->only);
+        status = visit(tree, slab, &walk, tree->only, strata_tree_class(slab->records[tree->only].size));
+    }
     if (status != STRATA_OK) return status;
     for (uint32_t word = 0; word < 64; word++) {
         bool marked = tree->filled >> word & 1;

@@ -26,14 +26,6 @@ bool strata_free_stream_make(strata_free_stream_t *self, strata_call_t *call) {
     return self->user != 0;
 }
 
-/* Returns NULL if the device refuses. */
-static strata_handle_t acquire_event(strata_events_t *events) {
-    strata_handle_t event;
-    while ((event = strata_events_acquire(events)) == NULL)
-        if (strata_events_ensure(events, 4) != STRATA_OK) return NULL;
-    return event;
-}
-
 /* Returns whether an event was last recorded in a capture. A stream that waits for such an event joins
  * the capture. The query is skipped on a device that can predict when the event will pass. */
 static bool is_captured(strata_device_t *device, strata_handle_t event) {
@@ -43,11 +35,13 @@ static bool is_captured(strata_device_t *device, strata_handle_t event) {
 
 bool strata_free_stream_wait_for(strata_free_stream_t *self, strata_stream_t stream) {
     strata_device_t *device = device_of(self);
-    strata_handle_t event = acquire_event(self->uses->users.events);
-    if (!event) return false;
+    strata_events_t *events = self->uses->users.events;
+    strata_handle_t event;
+    while ((event = strata_events_acquire(events)) == NULL)
+        if (strata_events_ensure(events, 4) != STRATA_OK) return false;
     bool done = strata_device_event_record(device, event, stream) == STRATA_OK && !is_captured(device, event) &&
                 strata_device_stream_wait(device, self->stream, event) == STRATA_OK;
-    strata_events_release(self->uses->users.events, event);
+    strata_events_release(events, event);
     return done;
 }
 

@@ -120,17 +120,16 @@ static bool wait_for_each(strata_last_users_t *last, strata_domain_t *domain, st
     return done;
 }
 
-static bool wait_for_all(strata_domain_t *domain, strata_call_t *call) {
-    strata_unlocked_t opened = strata_call_unlock(call);
-    bool done = strata_domain_wait_for_all(domain);
-    strata_call_lock(call, opened);
-    return done;
-}
-
 bool strata_last_users_wait(strata_last_users_t *last, strata_domain_t *domain, strata_call_t *call) {
     uint64_t frees = last->frees;
-    bool each = strata_domain_may_capture(domain);
-    bool done = each ? wait_for_each(last, domain, call) : wait_for_all(domain, call);
+    bool each = strata_domain_may_capture(domain), done;
+    if (each) {
+        done = wait_for_each(last, domain, call);
+    } else {
+        strata_unlocked_t opened = strata_call_unlock(call);
+        done = strata_domain_wait_for_all(domain);
+        strata_call_lock(call, opened);
+    }
     if (each && !done) (void)strata_fail(STRATA_E_CAPTURE, 0, "a stream may be in a capture, so its device is not waited for");
     if (!done || frees <= last->waited) return done;
     last->waited = frees;

@@ -214,18 +214,12 @@ static void complete_through(strata_uses_t *uses, uint32_t user, uint32_t last, 
     }
 }
 
-/* Returns the use at *place in the queue, where 1 is the first. If the queue is shorter, returns the last
- * use and sets *place to its place. */
-static uint32_t use_behind(const strata_uses_t *uses, uint32_t user, uint32_t *place) {
+/* Returns whether all uses up to *place in the queue have stopped waiting. The first use is at place 1. If the
+ * queue is shorter, *place is set to the place of its last use. */
+static bool ask_through(strata_uses_t *uses, uint32_t user, uint32_t *place, strata_done_t *done) {
     uint32_t node = strata_user_at(&uses->users, user)->first, at = 1;
     for (uint32_t next; at < *place && (next = strata_use_at(uses, node)->next_of_user) != 0; at++) node = next;
     *place = at;
-    return node;
-}
-
-/* Returns whether all uses up to a place have stopped waiting. Sets *place as use_behind() does. */
-static bool ask_through(strata_uses_t *uses, uint32_t user, uint32_t *place, strata_done_t *done) {
-    uint32_t node = use_behind(uses, user, place);
     if (*place == 1) return ask(uses, node, done);
     if (query_end(uses, strata_use_at(uses, node)) != STRATA_OK) return false;
     complete_through(uses, user, node, done);
