@@ -8,7 +8,7 @@
 #include "platform/host/host_memory.h"
 #include "platform/place.h"
 
-enum { ROWS_MAX = STRATA_OWN_FIGURES - 1, STATE_MAX = 1 << 20, OPTIONS_MAX = 1 << 16, WORD_MAX = 64 };
+enum { ROWS_MAX = STRATA_STAT_ROWS, STATE_MAX = 1 << 20, OPTIONS_MAX = 1 << 16, WORD_MAX = 64 };
 
 /* The size of the fields that every version of the header has. */
 #define OLDEST_SIZE (offsetof(strata_layer_type_t, free) + sizeof((strata_layer_type_t *)0)->free)

@@ -125,7 +125,7 @@ static bool may_differ(const char *name, const void *context) {
     /* TensorFlow's regions grow with what is asked for, whatever comes of it. */
     if (ends_with(name, "next_region")) return true;
     /* A pool of the driver keeps what it got from the device. */
-    static const char *const of_pools[] = {"device memory, managed included", "used_bytes", NULL};
+    static const char *const of_pools[] = {"device memory, managed included", "used_bytes", "pool_idle_bytes", NULL};
     static const char *const of_other_ways[] = {"peak_reserved_bytes", "growths",        "joins",        "creations", "cache_hits",
                                                 "recoveries",          "deferred_frees", "holds events", NULL};
     static const char *const of_growth[] = {"peak_reserved_bytes", "growths", "creations", "handles_mapped",

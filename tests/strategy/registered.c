@@ -219,10 +219,10 @@ TEST(registered, option_rows_fit_their_struct) {
 
 /* Tables without an end are told from long ones by their length. */
 TEST(registered, tables_of_rows_end) {
-    static char names[STRATA_OWN_FIGURES + 1][16];
-    strata_option_row_t options[STRATA_OWN_FIGURES + 1] = {{0}};
-    strata_stat_row_t stats[STRATA_OWN_FIGURES + 1] = {{0}};
-    for (size_t i = 0; i < STRATA_OWN_FIGURES; i++) {
+    static char names[STRATA_STAT_ROWS + 2][16];
+    strata_option_row_t options[STRATA_STAT_ROWS + 2] = {{0}};
+    strata_stat_row_t stats[STRATA_STAT_ROWS + 2] = {{0}};
+    for (size_t i = 0; i < STRATA_STAT_ROWS + 1; i++) {
         snprintf(names[i], sizeof names[i], "row_%zu", i);
         options[i] = (strata_option_row_t){names[i], STRATA_OPTION_SIZE, 0, "1MiB", 0, 0, NULL, "one of many"};
         stats[i] = (strata_stat_row_t){names[i], "count", sizeof(strata_layer_t), "one of many"};
@@ -231,13 +231,13 @@ TEST(registered, tables_of_rows_end) {
     type.options = options;
     type.options_size = 8;
     expect_refused(&type, STRATA_E_INVALID, "or no terminating row");
-    options[STRATA_OWN_FIGURES - 1].name = NULL;
+    options[STRATA_STAT_ROWS].name = NULL;
     EXPECT_OK(strata_register_layer(&type));
     type = good("rows_of_figures");
     type.stats = stats;
     type.state_size = sizeof(strata_layer_t) + 8;
     expect_refused(&type, STRATA_E_INVALID, "figure 257");
-    stats[STRATA_OWN_FIGURES - 1].name = NULL;
+    stats[STRATA_STAT_ROWS].name = NULL;
     EXPECT_OK(strata_register_layer(&type));
 }
 
