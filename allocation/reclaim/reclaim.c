@@ -34,9 +34,11 @@ static strata_status_t recover(strata_layer_t *first, const strata_reclaim_t *co
     return status;
 }
 
-/* Other threads wait for the chunk that a cache requested, so such a request does not wait. */
+/* Other threads wait for the chunk that a cache requested, so such a request does not wait. If a request is larger than
+ * its device, all idle memory would be released and nothing gained. */
 static bool is_forbidden(const strata_request_t *request) {
-    return request->flags & (STRATA_NO_RETRY | STRATA_NO_GROW) || request->call->purpose == STRATA_FOR_CHUNK;
+    return request->flags & (STRATA_NO_RETRY | STRATA_NO_GROW) || request->call->purpose == STRATA_FOR_CHUNK ||
+           strata_is_refused_for_good(strata_outcome_of(request));
 }
 
 strata_status_t strata_reclaim_for(strata_layer_t *first, const strata_reclaim_t *config, const strata_request_t *request,

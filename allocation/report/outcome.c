@@ -11,6 +11,10 @@ void strata_refused_by_device(const strata_request_t *request, uint64_t asked) {
     note(request, (strata_refusal_t){.by = STRATA_REFUSED_BY_DEVICE, .asked = asked});
 }
 
+void strata_refused_for_good(const strata_request_t *request, uint64_t asked) {
+    note(request, (strata_refusal_t){.by = STRATA_REFUSED_BY_DEVICE, .asked = asked, .for_good = true});
+}
+
 void strata_refused_by_place(const strata_request_t *request, uint64_t asked, uint64_t used, uint64_t limit) {
     note(request, (strata_refusal_t){.by = STRATA_REFUSED_BY_PLACE, .asked = asked, .used = used, .limit = limit});
 }

@@ -36,6 +36,7 @@ typedef struct strata_refusal {
     strata_refused_by_t by;
     uint64_t asked, used, limit; /* bytes; the latter two are only set for a bound, of which `used` were taken */
     uint8_t layer; /* for a bound: its layer's number in the plan */
+    bool for_good; /* for the device: it is smaller than the request, so recovery cannot help */
     const char *option; /* for a bound: its option, a constant string */
 } strata_refusal_t;
 
@@ -82,6 +83,11 @@ static inline void strata_outcome_begin(strata_outcome_t *outcome, uint64_t give
 /* ---- refusals ---- */
 
 void strata_refused_by_device(const strata_request_t *request, uint64_t asked);
+/* Notes that the whole device is smaller than the request. */
+void strata_refused_for_good(const strata_request_t *request, uint64_t asked);
+static inline bool strata_is_refused_for_good(const strata_outcome_t *outcome) {
+    return outcome && outcome->refusal.by == STRATA_REFUSED_BY_DEVICE && outcome->refusal.for_good;
+}
 void strata_refused_by_place(const strata_request_t *request, uint64_t asked, uint64_t used, uint64_t limit);
 /* Notes that an option bounds the bytes that a layer may take from below. Returns E_NO_MEMORY with the
  * option's name. */

@@ -232,8 +232,9 @@ static void write_recovery(report_t *r) {
     write_own_steps(r);
     if (!c->ran) {
         bool forbidden = r->refused->flags & (STRATA_NO_RETRY | STRATA_NO_GROW);
-        if (!r->facts.outcome->own)
-            strata_text_append(&r->text, "\n  nothing was tried%s", forbidden ? ": the request forbids it" : "");
+        bool for_good = strata_is_refused_for_good(r->facts.outcome);
+        const char *why = forbidden ? ": the request forbids it" : for_good ? ": the device is smaller than the request" : "";
+        if (!r->facts.outcome->own) strata_text_append(&r->text, "\n  nothing was tried%s", why);
         return;
     }
     char took[64];

@@ -311,12 +311,32 @@ static strata_status_t serve_any_other_way(auto_growth_vmm_t *self, vmm_kind_t p
     return STRATA_OK;
 }
 
+/* Refuses a block that is larger than the device itself, so that nothing is created or released for it. Where the
+ * device has the host's memory, the attempt would take that from the system. */
+static strata_status_t refuse_larger_than_device(auto_growth_vmm_t *self, const strata_request_t *request, uint64_t rounded) {
+    uint64_t available;
+    if (rounded < ASKS_FIRST * LARGEST_LEAST) return STRATA_OK;
+    if (self->device_bytes == 0) {
+        uint64_t total = 0;
+        strata_unlocked_t opened = strata_call_unlock(request->call);
+        strata_status_t status = strata_device_mem_info(self->growth.base.domain->device, &available, &total);
+        strata_call_lock(request->call, opened);
+        if (status == STRATA_OK) self->device_bytes = total;
+    }
+    if (self->device_bytes == 0 || rounded <= self->device_bytes) return STRATA_OK;
+    strata_refused_for_good(request, rounded);
+    return strata_fail(STRATA_E_NO_MEMORY, 0, "the device has %llu bytes in all, and the block needs %llu",
+                       (unsigned long long)self->device_bytes, (unsigned long long)rounded);
+}
+
 /* Only one thread grows at a time, so no other thread changes peak_used. A refused request was not in use, so
  * peak_used is restored. */
 strata_status_t strata_growth_vmm_grow(strata_layer_t *base, strata_lookup_t *lookup, uint64_t rounded, strata_record_t **served) {
     auto_growth_vmm_t *self = (auto_growth_vmm_t *)base;
     const strata_request_t *request = lookup->request;
     uint64_t place = 0;
+    strata_status_t status = refuse_larger_than_device(self, request, rounded);
+    if (status != STRATA_OK) return status;
     vmm_kind_t pool = strata_auto_growth_pool_for(&self->growth, rounded);
     /* If a free block is large enough, another thread freed it while the lock was open, or there was no slot for its
      * rest. */
@@ -332,7 +352,7 @@ strata_status_t strata_growth_vmm_grow(strata_layer_t *base, strata_lookup_t *lo
     if (rounded != self->row_size || self->growth.used_bytes < before) self->row_count = 0;
     self->row_size = rounded;
     self->peak_used = strata_max(before, self->growth.used_bytes + rounded);
-    strata_status_t status = find_or_create(self, rounded, request, &place, served);
+    status = find_or_create(self, rounded, request, &place, served);
     if (status == STRATA_E_NO_MEMORY) status = serve_any_other_way(self, pool, lookup, served);
     if (status != STRATA_OK) self->peak_used = before;
     else self->row_count++;

@@ -132,6 +132,7 @@ typedef struct auto_growth_vmm {
     uint32_t asked_next, unseen; /* count of recent sizes that were not among them, halved by each one that was */
     uint64_t row_size; /* size in a row of misses of one size, each at a new peak of used bytes */
     uint32_t row_count; /* number of blocks created in this row */
+    uint64_t device_bytes; /* memory of the device in all; 0 until a large growth has asked */
     vmm_range_t ranges[STRATA_VMM_RANGES]; /* in order of creation */
     uint32_t range_count;
     /* set when a range is made or a shadow removed, and cleared when empty ranges are unreserved. A range
