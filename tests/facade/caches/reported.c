@@ -1,5 +1,7 @@
 /* Programs from public reports about GPU allocators, with the memory that they need under the default. Captures into one pool
- * are in tests/graphs/handed_over.c, buffers that grow in growth_budget.c and growth_moves.c, partial releases in trims.c. */
+ * are in tests/graphs/handed_over.c, buffers that grow in growth_budget.c and growth_moves.c, partial releases in trims.c. The
+ * driver's pool is in tests/async/report.c, what never fits in never_fits.c. */
+#include "platform/sim/checker/checker.h"
 #include "tests/facade/support/fixture.h"
 
 /* Bytes beyond the need that one growth may leave. */
@@ -70,6 +72,87 @@ TEST_RIG(facade_reported, small_blocks_that_stay_do_not_split_the_memory_of_larg
     }
     EXPECT_LE(peak(rig), 306 * MIB + 306 * MIB / 50 + PAGE);
     free_all(rig, kept, ROUNDS);
+}
+
+/* NULL if a page of it is not mapped. */
+static uint64_t *words_of(rig_t *rig, const strata_block_t *block) {
+    return strata_device_host_view(rig->devices[0], (uint64_t)(uintptr_t)block->ptr, block->size);
+}
+
+/* Writes one word of each 64 KiB; a device unmaps 2 MiB at least. */
+enum { WORDS_APART = 8192 };
+
+static void write_marks(rig_t *rig, const strata_block_t *block) {
+    uint64_t *words = words_of(rig, block);
+    ASSERT_NE(words, NULL);
+    for (size_t i = 0; i < block->size / sizeof *words; i += WORDS_APART) words[i] = block->ref ^ i;
+}
+
+static void expect_marks(rig_t *rig, const strata_block_t *block) {
+    const uint64_t *words = words_of(rig, block);
+    size_t lost = 0;
+    ASSERT_NE(words, NULL);
+    for (size_t i = 0; i < block->size / sizeof *words; i += WORDS_APART) lost += words[i] != (block->ref ^ i);
+    EXPECT_EQ(lost, 0);
+}
+
+/* A block with its marks, or false if the card is full. */
+static bool try_marked(rig_t *rig, size_t size, strata_block_t *block) {
+    strata_status_t status = strata_allocate(rig->s, rig->gpu, NULL, size, block);
+    if (status == STRATA_OK) write_marks(rig, block);
+    else EXPECT_EQ(status, STRATA_E_NO_MEMORY);
+    return status == STRATA_OK;
+}
+
+static void end_marked(rig_t *rig, const strata_block_t *block) {
+    expect_marks(rig, block);
+    EXPECT_OK(strata_free(rig->s, block->ref));
+}
+
+/* The program of pytorch#123548 with a block that is written once, on a card that the small blocks fill. Then every second one
+ * of these is freed. */
+static void keep_what_is_written_once(const char *strategy, const char *const *set, size_t count) {
+    enum { ROUNDS = 80 };
+    rig_t rig CLOSED_BY(rig_finish);
+    const strata_sim_options_t options = {.capacity = 416 * MIB, .contents = true};
+    rig_open_on(&rig, rig_strategy(strategy, set, count), &options, 0);
+    rig.borrowed_strategy = false;
+    strata_checker_t *checker;
+    strata_block_t kept[ROUNDS], large[2], once;
+    size_t kept_count = 0, full = 0;
+    ASSERT_OK(strata_checker_begin(rig.world, STRATA_CHECKER_LIFETIMES, &checker));
+    ASSERT_TRUE(try_marked(&rig, 64 * MIB, &once));
+    for (size_t round = 0; round < ROUNDS; round++) {
+        bool first = try_marked(&rig, round % 2 ? 80 * MIB : 160 * MIB, &large[0]);
+        kept_count += try_marked(&rig, 2 * MIB, &kept[kept_count]);
+        bool second = try_marked(&rig, round % 2 ? 160 * MIB : 80 * MIB, &large[1]);
+        expect_marks(&rig, &once);
+        if (first) end_marked(&rig, &large[0]);
+        if (second) end_marked(&rig, &large[1]);
+        full += !first || !second;
+        if (first && second) continue;
+        for (size_t i = 0; i < kept_count; i += 2) end_marked(&rig, &kept[i]);
+        for (size_t i = 1; i < kept_count; i += 2) kept[i / 2] = kept[i];
+        kept_count /= 2;
+    }
+    EXPECT_GT(full, 0);
+    for (size_t i = 0; i < kept_count; i++) end_marked(&rig, &kept[i]);
+    end_marked(&rig, &once);
+    EXPECT_GT(rig_calls(&rig, STRATA_CALL_unmap), 0);
+    EXPECT_EQ(strata_checker_hazards(checker), 0);
+    strata_checker_end(checker);
+    if (strata_test_has_failed()) FAIL_TEST("so far with %s, %s", strategy, count ? set[0] : "no settings");
+}
+
+/* A ROCm build report of 2026-08: the block read as zeros after the end of the card was reached. Idle pages between live ones go
+ * back here and are mapped again, but each live block keeps its own. */
+TEST(facade_reported, a_block_that_is_written_once_keeps_its_pages) {
+    static const char *const split[] = {"caching_vmm.max_split_size=128MiB"};
+    static const char *const little[] = {"caching_vmm.max_split_size=20MiB"};
+    keep_what_is_written_once("pytorch-expandable", NULL, 0);
+    keep_what_is_written_once("pytorch-expandable", split, 1);
+    keep_what_is_written_once("pytorch-expandable", little, 1);
+    keep_what_is_written_once("strata", NULL, 0);
 }
 
 /* cupy#4676: millions of pairs of odd sizes, then a block of a fifth of the card. */
