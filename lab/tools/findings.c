@@ -68,8 +68,9 @@ static strata_status_t make_verdict(const strata_arguments_t *arguments, const s
     const char *path = strata_arguments_trace(arguments, index);
     strata_status_t status = strata_candidates_same(candidates->all, count, trace, stands_for);
     if (status != STRATA_OK) return status;
-    strata_verdict_make(&(strata_verdict_subject_t){.trace = trace, .results = results, .stands_for = stands_for, .count = count},
-                        verdict);
+    const strata_verdict_subject_t subject = {
+        .trace = trace, .results = results, .candidates = candidates->all, .stands_for = stands_for, .count = count};
+    strata_verdict_make(&subject, verdict);
     if (!verdict->requests || strata_file_is_regular(path) != STRATA_OK) return STRATA_OK;
     size_t best = verdict->order[0];
     return next_line(arguments, candidates, path, best, results[best].peak_row > 0, &findings->next[index]);

@@ -42,6 +42,70 @@ TEST(verdict, none_serves_the_trace) {
     EXPECT_LACKS(ran.out, "over the rows");
 }
 
+/* ds4#585: 25 spans of 1,152 MiB in chunks of 1,792 MiB, on a device of 121.63 GiB of which 68.58 are taken. */
+#define CHUNKY "strategy: chunky\nstack: [stream_safe, auto_growth: {chunk_size: 1792MiB}, system]\n"
+
+/* Every second span has `less` fewer bytes. They live all together, or one after another. */
+static void write_spans(const char *name, int count, uint64_t size, uint64_t less, bool together) {
+    char rows[8192] = COLUMNS;
+    for (int i = 1; i <= count; i++) {
+        sprintf(rows + strlen(rows), "alloc,%d,%llu,0,%d\n", i, (unsigned long long)(size - (uint64_t)(i % 2) * less), i);
+        if (!together) sprintf(rows + strlen(rows), "free,%d,,0,%d\n", i, i);
+    }
+    for (int i = 1; i <= count && together; i++) sprintf(rows + strlen(rows), "free,%d,,0,%d\n", i, count + i);
+    strcat(rows, LATER);
+    write_text(name, rows);
+}
+
+TEST(verdict, names_a_chunk_size_that_wastes) {
+    write_spans("spans.csv", 25, 1152ull << 20, 0, true);
+    write_text("chunky.yaml", CHUNKY);
+    ran_t ran = run_well("compare " BATCH "--capacity 53.05GiB --strategy chunky.yaml --strategy strata spans.csv");
+    EXPECT_CONTAINS(flat(ran.out), "In chunky, the chunks of 1.75 GiB (auto_growth.chunk_size) leave up to 15.62 GiB unused; write "
+                                   "auto_growth.chunk_size=1152MiB. ");
+    ran = run_well("compare " BATCH
+                   "--capacity 53.05GiB --strategy chunky.yaml --set auto_growth.chunk_size=1152MiB --strategy strata spans.csv");
+    EXPECT_CONTAINS(flat(ran.out), "chunky used the least memory at equal run time: peak 28.12 GiB, ");
+    EXPECT_LACKS(ran.out, "unused");
+    /* One that fails is told too. */
+    ran = run_command("compare " BATCH "--capacity 40GiB --strategy chunky.yaml --strategy strata spans.csv");
+    EXPECT_CONTAINS(flat(ran.out), "chunky fails 3 operations. In chunky, the chunks of 1.75 GiB (auto_growth.chunk_size) leave");
+}
+
+typedef struct suited {
+    const char *name;
+    uint64_t size, less; /* MiB */
+    const char *better; /* what to write, or NULL */
+    bool apart;
+} suited_t;
+
+static const suited_t suited[] = {{"two_in_a_chunk", 896, 0, NULL, false},
+                                  {"hardly_one_in_a_chunk", 897, 0, "=897MiB", false},
+                                  {"as_large_as_a_chunk", 1792, 0, NULL, false},
+                                  {"larger_than_a_chunk", 2000, 0, NULL, false},
+                                  {"less_than_a_tenth_of_the_peak", 1620, 0, NULL, false},
+                                  {"more_than_a_tenth_of_the_peak", 1600, 0, "=1600MiB", false},
+                                  {"the_smallest_decides", 1300, 100, "=1200MiB", false},
+                                  {"a_rest_that_other_blocks_use", 1200, 640, NULL, false},
+                                  {"one_after_another", 1100, 1, "leave up to 693.0 MiB unused", true}};
+
+TEST_EACH(verdict_chunks, of, suited_t, suited) {
+    write_spans("suits.csv", 24, row->size << 20, row->less << 20, !row->apart);
+    write_text("chunky.yaml", CHUNKY);
+    ran_t ran = run_well("compare " BATCH "--capacity 70GiB --strategy chunky.yaml --strategy strata suits.csv");
+    EXPECT_EQ(strstr(ran.out, "auto_growth.chunk_size") != NULL, row->better != NULL);
+    if (row->better) EXPECT_CONTAINS(flat(ran.out), row->better);
+}
+
+/* Pinned memory has a stack of its own. */
+TEST(verdict, names_no_chunk_size_for_pinned_blocks) {
+    write_text("pinned.csv",
+               "op,id,size,stream,time_us,place\nalloc,1,1207959552,0,0,pinned\nalloc,2,1048576,0,0,\nstep,,,0,1000000,\n");
+    write_text("chunky.yaml", CHUNKY);
+    ran_t ran = run_well("compare " BATCH "--strategy chunky.yaml --strategy strata pinned.csv");
+    EXPECT_LACKS(ran.out, "auto_growth.chunk_size");
+}
+
 /* The minimum capacity of a failing strategy is above the given one. The row is also there if none is found. */
 TEST(verdict, smallest_is_part_of_it) {
     write_text("two.csv", COLUMNS "alloc,1,9437184,0,0\nfree,1,0,0,1\nalloc,2,5242880,0,2\nalloc,3,5242880,0,3\n" LATER);

@@ -6,6 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "allocation/options/option.h"
+#include "lab/replay/compare/advice.h"
 #include "lab/replay/compare/cell.h"
 #include "lab/replay/compare/same.h"
 #include "platform/arithmetic.h"
@@ -255,6 +257,20 @@ static bool write_requested(words_t *words, const ranking_t *ranking) {
     return trace->lifetimes > 0;
 }
 
+/* Names the options that cost a candidate memory, and what to write. */
+static void write_advice(words_t *words, const ranking_t *ranking) {
+    const strata_verdict_subject_t *subject = ranking->subject;
+    for (size_t i = 0; i < ranking->count && subject->candidates; i++) {
+        const candidate_t *each = &ranking->list[i];
+        strata_chunk_advice_t advice;
+        char better[32];
+        if (!strata_chunk_advice_find(&subject->candidates[each->index], subject->trace, each->figures, &advice)) continue;
+        strata_print_size(advice.better, better, sizeof better);
+        append(words, "In %s, the chunks of %s (%s) leave up to %s unused; write %s=%s. ", label_of(each),
+               strata_cell_bytes(advice.now).text, advice.path, strata_cell_bytes(advice.unused).text, advice.path, better);
+    }
+}
+
 static void write_all(words_t *words, const ranking_t *ranking) {
     const candidate_t *best = &ranking->list[0];
     append(words, "%s: ", best->figures->trace);
@@ -268,6 +284,7 @@ static void write_all(words_t *words, const ranking_t *ranking) {
     } else {
         write_nearest(words, ranking);
     }
+    write_advice(words, ranking);
     write_smallest(words, ranking);
     write_same(words, ranking);
     uint64_t recorded = ranking->subject->trace->notes.reserved_peak;

@@ -13,13 +13,14 @@
 #ifndef STRATA_REPLAY_VERDICT_H
 #define STRATA_REPLAY_VERDICT_H
 
-#include "lab/replay/run/run.h"
+#include "lab/replay/compare/compare.h"
 
 enum { STRATA_VERDICT_RUNS = 64, STRATA_VERDICT_TEXT = 4096 };
 
 typedef struct strata_verdict_subject {
     const strata_trace_t *trace;
     const strata_run_result_t *results; /* one for each candidate, filled by strata_compare() */
+    const strata_candidate_t *candidates; /* for advice about their options; NULL if there is to be none */
     const size_t *stands_for; /* from strata_candidates_same(); if NULL, each candidate represents itself */
     size_t count; /* 1 .. STRATA_VERDICT_RUNS */
 } strata_verdict_subject_t;
