@@ -79,15 +79,17 @@ typedef struct suited {
     bool apart;
 } suited_t;
 
-static const suited_t suited[] = {{"two_in_a_chunk", 896, 0, NULL, false},
-                                  {"hardly_one_in_a_chunk", 897, 0, "=897MiB", false},
-                                  {"as_large_as_a_chunk", 1792, 0, NULL, false},
-                                  {"larger_than_a_chunk", 2000, 0, NULL, false},
-                                  {"less_than_a_tenth_of_the_peak", 1620, 0, NULL, false},
-                                  {"more_than_a_tenth_of_the_peak", 1600, 0, "=1600MiB", false},
-                                  {"the_smallest_decides", 1300, 100, "=1200MiB", false},
-                                  {"a_rest_that_other_blocks_use", 1200, 640, NULL, false},
-                                  {"one_after_another", 1100, 1, "leave up to 693.0 MiB unused", true}};
+static const suited_t suited[] = {
+    {"two_in_a_chunk", 896, 0, NULL, false},
+    {"hardly_one_in_a_chunk", 897, 0, "=897MiB", false},
+    {"as_large_as_a_chunk", 1792, 0, NULL, false},
+    {"larger_than_a_chunk", 2000, 0, NULL, false},
+    {"less_than_a_tenth_of_the_peak", 1620, 0, NULL, false},
+    {"more_than_a_tenth_of_the_peak", 1600, 0, "=1600MiB", false},
+    {"larger_ones_do_not_matter", 2000, 848, "up to 7.50 GiB unused; write auto_growth.chunk_size=1152MiB", false},
+    {"the_smallest_decides", 1300, 100, "=1200MiB", false},
+    {"a_rest_that_other_blocks_use", 1200, 640, NULL, false},
+    {"one_after_another", 1100, 1, "leave up to 693.0 MiB unused", true}};
 
 TEST_EACH(verdict_chunks, of, suited_t, suited) {
     write_spans("suits.csv", 24, row->size << 20, row->less << 20, !row->apart);
@@ -95,6 +97,40 @@ TEST_EACH(verdict_chunks, of, suited_t, suited) {
     ran_t ran = run_well("compare " BATCH "--capacity 70GiB --strategy chunky.yaml --strategy strata suits.csv");
     EXPECT_EQ(strstr(ran.out, "auto_growth.chunk_size") != NULL, row->better != NULL);
     if (row->better) EXPECT_CONTAINS(flat(ran.out), row->better);
+}
+
+/* rmm#2510: each step synchronizes, and the driver's pool keeps nothing, something or everything then. */
+TEST(verdict, names_a_threshold_that_costs_time) {
+    static const char *const thresholds[] = {"0", "1MiB", "64GiB", "unlimited"};
+    char rows[16384] = COLUMNS, command[256];
+    for (int step = 0; step < 20; step++)
+        for (int i = 1; i <= 10; i++) {
+            int id = step * 10 + i;
+            sprintf(rows + strlen(rows), "alloc,%d,%d,0,%d\nfree,%d,,0,%d\n", id, (80 + i) << 20, 200 * id, id, 200 * id + 100);
+            if (i == 10) sprintf(rows + strlen(rows), "sync,,,0,%d\n", 200 * id + 150);
+        }
+    write_text("steps.csv", rows);
+    for (size_t i = 0; i < sizeof thresholds / sizeof *thresholds; i++) {
+        snprintf(command, sizeof command,
+                 "compare " BATCH "--strategy cuda_malloc_async --set cuda_malloc_async.release_threshold=%s --label pool "
+                 "--strategy strata steps.csv",
+                 thresholds[i]);
+        ran_t ran = run_well(command);
+        if (i < 2) EXPECT_CONTAINS(flat(ran.out), " of the time, and each wait gives back what the driver's pool has idle beyond ");
+        EXPECT_EQ(strstr(flat(ran.out), "write cuda_malloc_async.release_threshold=unlimited. ") != NULL, i < 2);
+    }
+    /* A program that does little else than to call the pool. */
+    strcpy(rows, COLUMNS);
+    for (int i = 1; i <= 100; i++) sprintf(rows + strlen(rows), "alloc,%d,1048576,0,%d\nfree,%d,,0,%d\n", i, i, i, i);
+    write_text("dense.csv", rows);
+    ran_t dense = run_well("compare " BATCH "--strategy cuda_malloc_async --set cuda_malloc_async.release_threshold=1GiB "
+                           "--strategy strata dense.csv");
+    EXPECT_LACKS(dense.out, "threshold=unlimited");
+    write_text("rare.csv", COLUMNS "alloc,1,83886080,0,0\nfree,1,,0,1\nsync,,,0,2\n" LATER);
+    EXPECT_LACKS(run_well("compare " BATCH
+                          "--strategy cuda_malloc_async --set cuda_malloc_async.release_threshold=0 --strategy strata rare.csv")
+                     .out,
+                 "threshold=unlimited");
 }
 
 /* Pinned memory has a stack of its own. */

@@ -257,17 +257,33 @@ static bool write_requested(words_t *words, const ranking_t *ranking) {
     return trace->lifetimes > 0;
 }
 
-/* Names the options that cost a candidate memory, and what to write. */
+static void write_chunk_advice(words_t *words, const char *label, const strata_chunk_advice_t *advice) {
+    char better[32];
+    strata_print_size(advice->better, better, sizeof better);
+    append(words, "In %s, the chunks of %s (%s) leave up to %s unused; write %s=%s. ", label, strata_cell_bytes(advice->now).text,
+           advice->path, strata_cell_bytes(advice->unused).text, advice->path, better);
+}
+
+static void write_threshold_advice(words_t *words, const char *label, const strata_threshold_advice_t *advice) {
+    append(
+        words,
+        "In %s, device calls take %.1f %% of the time, and each wait gives back what the driver's pool has idle beyond %s; write "
+        "%s=unlimited. ",
+        label, advice->percent, strata_cell_bytes(advice->now).text, advice->path);
+}
+
+/* Names options that cost a candidate memory or time, and what to write. */
 static void write_advice(words_t *words, const ranking_t *ranking) {
     const strata_verdict_subject_t *subject = ranking->subject;
     for (size_t i = 0; i < ranking->count && subject->candidates; i++) {
         const candidate_t *each = &ranking->list[i];
-        strata_chunk_advice_t advice;
-        char better[32];
-        if (!strata_chunk_advice_find(&subject->candidates[each->index], subject->trace, each->figures, &advice)) continue;
-        strata_print_size(advice.better, better, sizeof better);
-        append(words, "In %s, the chunks of %s (%s) leave up to %s unused; write %s=%s. ", label_of(each),
-               strata_cell_bytes(advice.now).text, advice.path, strata_cell_bytes(advice.unused).text, advice.path, better);
+        const strata_candidate_t *candidate = &subject->candidates[each->index];
+        strata_chunk_advice_t chunks;
+        strata_threshold_advice_t threshold;
+        if (strata_chunk_advice_find(candidate, subject->trace, each->figures, &chunks))
+            write_chunk_advice(words, label_of(each), &chunks);
+        if (strata_threshold_advice_find(candidate, each->figures, &threshold))
+            write_threshold_advice(words, label_of(each), &threshold);
     }
 }
 
