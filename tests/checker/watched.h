@@ -23,7 +23,7 @@ void watched_close(watched_t *w);
 /* A test of `w`, where every rule is checked. */
 #define TEST_WATCHED(suite, name) TEST_WITH(suite, name, watched_t, w, watched_close, watched_open(w, STRATA_CHECKER_ALL))
 
-/* Likewise, once for each `way` from 0 to below `ways`. */
+/* Works like the macro above, once for each `way` from 0 to below `ways`. */
 #define TEST_WATCHED_WAYS(suite, name, way, ways)                                                                                  \
     TEST_WAYS(suite, name, way, ways, watched_t, w, watched_close, watched_open(w, STRATA_CHECKER_ALL))
 

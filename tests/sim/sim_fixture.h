@@ -33,7 +33,7 @@ static inline void fixture_close(fixture_t *fixture) {
 #define TEST_WORLD(suite, name, ...)                                                                                               \
     TEST_WITH(suite, name, fixture_t, f, fixture_close, *f = fixture_open((strata_sim_options_t){__VA_ARGS__}))
 
-/* Likewise, once for each `way` from 0 to below `ways`. */
+/* Works like TEST_WORLD, once for each `way` from 0 to below `ways`. */
 #define TEST_WORLD_WAYS(suite, name, way, ways, ...)                                                                               \
     TEST_WAYS(suite, name, way, ways, fixture_t, f, fixture_close, *f = fixture_open((strata_sim_options_t){__VA_ARGS__}))
 

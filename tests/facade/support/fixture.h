@@ -10,9 +10,9 @@
 /* A rig of one simulated device of so many bytes (0: the profile's), which closes where its scope ends: what rig_allocate() gave
  * is freed then, and nothing else may be live. */
 #define RIG(rig, strategy, capacity) RIG_BY(rig, rig_open(&rig, strategy, NULL, 0, capacity, 1))
-/* Likewise, opened as a test wants it. */
+/* Works like RIG, and is opened as the test says. */
 #define RIG_BY(rig, open) OPENED(rig_t, rig, rig_finish, open)
-/* Likewise, by the layers of its stack alone: RIG_STACK(rig, "stream_safe, auto_growth, system", 0) */
+/* Works like RIG with the layers of a stack alone: RIG_STACK(rig, "stream_safe, auto_growth, system", 0) */
 #define RIG_STACK(rig, layers, capacity) RIG_BY(rig, rig_open_stack(&rig, layers, capacity))
 /* The layers of the preset `strata`, where each request asks what has passed: what comes back is served next. */
 #define ASKING "retry: {timeout: 100ms, wait_first: true, patience: true}, stream_safe, auto_growth_vmm, vmm"
@@ -153,7 +153,7 @@ static inline void in_threads(void *(*body)(void *), void *contexts, size_t size
 
 /* A test of a rig, opened by a preset or a text with so much memory; of several: on each in turn. */
 #define TEST_RIG(suite, name, capacity, ...) TEST_OPENED(suite, name, RIG, capacity, __VA_ARGS__)
-/* Likewise, by the layers of a stack alone. */
+/* Works like TEST_RIG with the layers of a stack alone. */
 #define TEST_STACK(suite, name, capacity, ...) TEST_OPENED(suite, name, RIG_STACK, capacity, __VA_ARGS__)
 #define TEST_OPENED(suite, name, opened, capacity, ...)                                                                            \
     static void suite##_##name##_on(rig_t *rig);                                                                                   \
@@ -166,7 +166,7 @@ static inline void in_threads(void *(*body)(void *), void *contexts, size_t size
     }                                                                                                                              \
     static void suite##_##name##_on(rig_t *rig)
 
-/* Likewise, opened as the test says: TEST_BY(suite, name, rig_open(rig, "strata", NULL, 0, 0, 2)) { ... } */
+/* Works like TEST_RIG, and is opened as the test says: TEST_BY(suite, name, rig_open(rig, "strata", NULL, 0, 0, 2)) { ... } */
 #define TEST_BY(suite, name, open) TEST_WITH(suite, name, rig_t, rig, rig_finish, open)
 
 /* A test of a rig, once for each `way` from 0 to below `ways`. */

@@ -13,7 +13,7 @@ typedef struct ran {
 /* Runs `strata` with these arguments through the shell, in a folder of the test's own, with neither COLUMNS, STRATA_SET nor
  * STRATA_STRATEGY set, and with TRACES, the folder of the project's traces; variables may be set before the arguments, as in "STRATA_SET=a=b -- replay ...". */
 ran_t run_command(const char *arguments, ...) __attribute__((__format__(__printf__, 1, 2)));
-/* Likewise; it must end with 0. */
+/* Works like the function above. The command must end with 0. */
 #define run_well(...) run_command_well(__FILE__, __LINE__, __VA_ARGS__)
 ran_t run_command_well(const char *file, int line, const char *arguments, ...) __attribute__((__format__(__printf__, 3, 4)));
 /* Runs a line of a shell in that folder, where traces/ is the project's and `strata` is in PATH. */
