@@ -517,7 +517,7 @@ typedef struct strata_out_of_memory {
  * observer makes itself and that fail for memory call no observer. */
 typedef void (*strata_out_of_memory_fn)(const strata_out_of_memory_t *event, void *context);
 /* Asks the program to free memory of its own when a request is out of memory. Returns the bytes that it freed by strata_free()
- * within the call. It may call any function. Requests that it makes itself call no callback. */
+ * within the call. It may call any function. Its own requests call no callback, and one that exceeds its device need not. */
 typedef uint64_t (*strata_free_memory_fn)(strata_place_t place, size_t size, void *context);
 
 /* Callbacks run in the order in which they were added. *id (may be NULL) receives a number for strata_remove_callback(). Returns

@@ -64,7 +64,7 @@ TEST_RIG(facade_inside, a_callback_that_ends_its_facade_is_told_busy, 1 * GIB, "
     uint32_t a, b;
     EXPECT_OK(strata_add_free_memory_callback(rig->s, free_memory, &asked, &a));
     EXPECT_OK(strata_add_out_of_memory_observer(rig->s, observe, &told, &b));
-    EXPECT_STATUS(STRATA_E_NO_MEMORY, rig_try(rig, NULL, 4 * GIB));
+    EXPECT_STATUS(STRATA_E_NO_MEMORY, rig_try(rig, NULL, GIB));
     EXPECT_OK(strata_layer_figures(rig->s, rig->gpu, figure, &figures));
     EXPECT_OK(strata_snapshot(rig->s, rig->gpu, row, &rows));
     EXPECT_STATUS(STRATA_E_BUSY, strata_close(rig->s, STRATA_CLOSE_BUSY, leaked, &leaks));
