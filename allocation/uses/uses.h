@@ -2,7 +2,8 @@
  * such as a layer, keeps one strata_uses_t. All owners share this one state machine. A use is of one
  * block by one user, which is a stream (users.h):
  *
- *     live      the block is held; erasing the use ends it, unless its user owns the block
+ *     live      the block is held, or its free waits for the end of a capture; erasing the use ends it, unless
+ *               its user owns the block
  *     waiting   the block is freed; an event in the order of the user's stream shows when the use is over
  *     passed    the use is over: its event has passed, or the host has waited
  *     lost      its end can never be observed: neither an event nor a wait was possible, or the event was
@@ -54,7 +55,7 @@ typedef struct strata_use {
     bool owning; /* by the stream that was served the block, if the stack is not that stream's; only the free ends it */
     bool counted; /* of the first: the block's bytes are counted as pending */
     bool unobservable; /* of the first: a use of the block is lost */
-    uint32_t unfinished; /* of the first: uses that have not passed, plus one while more are added */
+    uint32_t unfinished; /* of the first: uses that have not passed, plus one while some are live */
     uint32_t next_waiting,
         prev_waiting; /* of the first: links of the blocks that wait, in free order, or of a list of done blocks */
     strata_record_t *record; /* of the first; NULL for bytes without a record */
