@@ -115,7 +115,7 @@ TEST(verdict, names_a_threshold_that_costs_time) {
                  "compare " BATCH "--strategy cuda_malloc_async --set cuda_malloc_async.release_threshold=%s --label pool "
                  "--strategy strata steps.csv",
                  thresholds[i]);
-        ran_t ran = run_well(command);
+        ran_t ran = run_well("%s", command);
         if (i < 2) EXPECT_CONTAINS(flat(ran.out), " of the time, and each wait gives back what the driver's pool has idle beyond ");
         EXPECT_EQ(strstr(flat(ran.out), "write cuda_malloc_async.release_threshold=unlimited. ") != NULL, i < 2);
     }
