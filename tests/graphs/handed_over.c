@@ -312,7 +312,8 @@ static strata_block_t capture_results(captured_t *c, strata_block_t *results, in
 TEST(graph_handed_over, a_refused_note_hands_nothing_over) {
     enum { RESULTS = 2000 };
     static strata_block_t results[RESULTS];
-    int stayed = 0, handed = 0;
+    int handed = 0;
+    __attribute__((unused)) int stayed = 0;
     for (uint64_t k = 1; handed == 0 && k < 40 && !strata_test_has_failed(); k++) {
         captured_t c;
         strata_block_t next = {.ref = 0};
@@ -338,7 +339,10 @@ TEST(graph_handed_over, a_refused_note_hands_nothing_over) {
         destroy(&c, third);
         captured_close(&c);
     }
+#ifndef __SANITIZE_THREAD__
+    /* Under ThreadSanitizer a table has its full size from the start. */
     EXPECT_GE(stayed, 1);
+#endif
     EXPECT_EQ(handed, 1);
 }
 
