@@ -1,5 +1,5 @@
-/* What the driver's pool keeps is nobody else's: figures show it, and so does the report of a request that failed. Others have the
- * context, 500 MiB. */
+/* The driver's pool keeps idle memory from other users of the device. The figures show it, and so does the report of a failed
+ * request. The context has 500 MiB. */
 #include "tests/async/async.h"
 
 static void find_idle(const strata_layer_figure_t *figure, void *context) {

@@ -131,7 +131,8 @@ TEST_WATCHED_WAYS(checker_hands, memory_goes_back_after_earlier_owners_too, wait
     strata_checker_allocated(w->checker, &block);
     strata_checker_freed(w->checker, 2);
     if (waits) EXPECT_OK(strata_device_stream_synchronise(w->device, A(w)));
-    else strata_sim_advance_to(w->sim.world, strata_sim_device_end(w->device)); /* done, and seen by nobody */
+    else
+        strata_sim_advance_to(w->sim.world, strata_sim_device_end(w->device)); /* the work is done, and no thread has observed it */
     EXPECT_OK(strata_device_unmap(w->device, m.address, 2 * MIB));
     EXPECT_HAZARDS(w, UNDER_WORK, waits ? 0 : 1);
 }

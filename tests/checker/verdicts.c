@@ -16,7 +16,7 @@ TEST_WATCHED(verdicts, a_use_after_free) {
     work_at(w, 0, A(w), false);
     EXPECT_HAZARDS(w, USE_AFTER_FREE, 1);
     work_at(w, 0, B(w), false);
-    EXPECT_HAZARDS(w, USE_AFTER_FREE, 1); /* of one life it is told once */
+    EXPECT_HAZARDS(w, USE_AFTER_FREE, 1); /* each life of a block is reported once */
 }
 
 TEST_WATCHED(verdicts, a_free_under_work_that_nobody_borrowed_for) {
@@ -196,7 +196,7 @@ TEST_WATCHED(verdicts, work_for_a_block_that_another_owner_has) {
     strata_checker_expect(w->checker, &old, 1);
     work_at(w, 0, A(w), true);
     EXPECT_HAZARDS(w, FOREIGN, 1);
-    work_at(w, 0, A(w), true); /* means nobody: whatever lies there */
+    work_at(w, 0, A(w), true); /* names no block, so it uses the present owner of the address */
     EXPECT_HAZARDS(w, FOREIGN, 1);
 }
 

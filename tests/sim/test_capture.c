@@ -261,7 +261,7 @@ TEST_SETUP(memory_not_freed_inside_outlives_the_graph, 0) {
     ASSERT_OK(strata_device_malloc_async(s->device, NULL, 40 * MIB, s->a, &again));
     EXPECT_EQ(again, p);
     graph = end_capture(s->device, s->a);
-    EXPECT_OK(strata_device_graph_launch(s->device, graph, s->a)); /* its memory is its own, whoever had it before */
+    EXPECT_OK(strata_device_graph_launch(s->device, graph, s->a)); /* the graph has memory of its own, also after earlier owners */
     ASSERT_OK(strata_device_free_async(s->device, again, s->a));
     ASSERT_OK(strata_device_graph_destroy(s->device, graph));
     ASSERT_OK(strata_device_synchronise(s->device));

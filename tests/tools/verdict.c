@@ -67,7 +67,7 @@ TEST(verdict, names_a_chunk_size_that_wastes) {
                    "--capacity 53.05GiB --strategy chunky.yaml --set auto_growth.chunk_size=1152MiB --strategy strata spans.csv");
     EXPECT_CONTAINS(flat(ran.out), "chunky used the least memory at equal run time: peak 28.12 GiB, ");
     EXPECT_LACKS(ran.out, "unused");
-    /* One that fails is told too. */
+    /* A strategy that fails is named too. */
     ran = run_command("compare " BATCH "--capacity 40GiB --strategy chunky.yaml --strategy strata spans.csv");
     EXPECT_CONTAINS(flat(ran.out), "chunky fails 3 operations. In chunky, the chunks of 1.75 GiB (auto_growth.chunk_size) leave");
 }
