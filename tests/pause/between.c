@@ -1,6 +1,7 @@
 /* Calls that meet a pause in the middle: one thread is held in a device call while another pauses, or the other way round. */
 #include <unistd.h>
 
+#include "tests/facade/support/interleaving.h"
 #include "tests/pause/pause.h"
 
 /* The first device stops in front of a call of one kind until it is let go. */
@@ -24,6 +25,11 @@ static strata_status_t create(strata_device_t *device, uint64_t size, bool share
     return gate.real->create(device, size, shareable, handle);
 }
 
+static strata_status_t unmap(strata_device_t *device, strata_address_t address, uint64_t size) {
+    pass();
+    return gate.real->unmap(device, address, size);
+}
+
 static strata_status_t copy(strata_device_t *device, strata_address_t address, void *host, uint64_t size, bool to_host,
                             strata_handle_t stream) {
     pass();
@@ -35,6 +41,7 @@ static void close_gate(rig_t *rig, strata_device_call_t call) {
     gate.real = gate.device->operations;
     gate.table = *gate.real;
     if (call == STRATA_CALL_create) gate.table.create = create;
+    else if (call == STRATA_CALL_unmap) gate.table.unmap = unmap;
     else gate.table.copy = copy;
     atomic_store(&gate.entered, false);
     atomic_store(&gate.open, false);
@@ -68,12 +75,15 @@ static void *free_it(void *context) {
     return NULL;
 }
 
-static void *pause_it(void *context) {
-    doing_t *doing = context;
-    doing->status = pause_try(doing->rig, STRATA_POOL_ORDINARY, NULL, STRATA_PAUSE_PINNED, NULL);
+static void *pause_as(doing_t *doing, uint32_t contents) {
+    doing->status = pause_try(doing->rig, STRATA_POOL_ORDINARY, NULL, contents, NULL);
     atomic_store(&doing->done, true);
     return NULL;
 }
+
+static void *pause_it(void *context) { return pause_as(context, STRATA_PAUSE_PINNED); }
+
+static void *pause_without_contents(void *context) { return pause_as(context, STRATA_PAUSE_DROP); }
 
 /* The second is started when the first is held; it must not end before the first does. */
 static void meet(void *(*first)(void *), doing_t *one, void *(*second)(void *), doing_t *two) {
@@ -94,6 +104,14 @@ static void *free_and_release(void *context) {
     doing_t *doing = context;
     doing->status = strata_free(doing->rig->s, doing->block.ref);
     if (doing->status == STRATA_OK) doing->status = strata_allocator_release(doing->allocator, NULL);
+    atomic_store(&doing->done, true);
+    return NULL;
+}
+
+static void *free_and_release_all(void *context) {
+    doing_t *doing = context;
+    doing->status = strata_free(doing->rig->s, doing->block.ref);
+    if (doing->status == STRATA_OK) doing->status = strata_release(doing->rig->s, doing->rig->gpu, NULL);
     atomic_store(&doing->done, true);
     return NULL;
 }
@@ -124,6 +142,51 @@ TEST(pause_between, a_view_that_is_released_while_it_is_copied_waits) {
     (void)resume_do(&rig, STRATA_POOL_ORDINARY);
     EXPECT_OK(strata_validate(rig.s));
     RIG_FREE(&rig, middle);
+}
+
+/* While the view's mappings are ending, the device would keep the memory of the handles. */
+TEST(pause_between, a_view_that_has_begun_to_end_ends_first) {
+    PAUSED_RIG(rig, "stack: [auto_growth_vmm: {slack: 0, slack_least: 0}, vmm]");
+    doing_t pause = {.rig = &rig}, end = {.rig = &rig};
+    strata_block_t low = rig_allocate(&rig, NULL, 2 * MIB), middle = rig_allocate(&rig, NULL, 120 * MIB),
+                   high = rig_allocate(&rig, NULL, 2 * MIB);
+    RIG_FREE(&rig, low, high);
+    end.block = rig_allocate(&rig, NULL, 4 * MIB);
+    close_gate(&rig, STRATA_CALL_unmap);
+    meet(free_and_release_all, &end, pause_without_contents, &pause);
+    EXPECT_EQ(rig_figures(&rig).reserved_bytes, 0);
+    (void)resume_do(&rig, STRATA_POOL_ORDINARY);
+    EXPECT_OK(strata_validate(rig.s));
+    EXPECT_EQ(rig_figures(&rig).reserved_bytes, 120 * MIB);
+    RIG_FREE(&rig, middle);
+    rig_expect_empty(&rig);
+}
+
+static void pause_twice(void *context) {
+    for (int i = 0; i < 2; i++) (void)pause_do(context, STRATA_POOL_EVERY, STRATA_PAUSE_DROP);
+}
+
+/* A release waits for the work of a view. Meanwhile one pause frees the handles of that view and releases their memory, and
+ * another one tries to end them. They stay as long as the view has mappings of them. */
+TEST(pause_between, handles_whose_view_waits_for_its_work_stay) {
+    PAUSED_RIG(rig, "stack: [auto_growth_vmm: {slack: 0, slack_least: 0}, vmm]");
+    between_t between;
+    strata_block_t low = rig_allocate(&rig, NULL, 2 * MIB), middle = rig_allocate(&rig, NULL, 120 * MIB),
+                   high = rig_allocate(&rig, NULL, 2 * MIB);
+    RIG_FREE(&rig, low, high);
+    RIG_FREE(&rig, rig_allocate(&rig, NULL, 4 * MIB));
+    between_begin(&between, &rig, STRATA_CALL_event_synchronise, pause_twice, &rig);
+    (void)rig_release(&rig);
+    EXPECT_TRUE(between_end(&between));
+    (void)resume_do(&rig, STRATA_POOL_EVERY);
+    (void)rig_release(&rig);
+    EXPECT_EQ(rig_figures(&rig).quarantined_bytes, 0);
+    EXPECT_EQ(rig_figures(&rig).paused_bytes, 0);
+    strata_block_t next[4];
+    for (size_t i = 0; i < COUNT(next); i++) next[i] = rig_allocate(&rig, NULL, 30 * MIB);
+    EXPECT_OK(strata_validate(rig.s));
+    RIG_FREE(&rig, next[0], next[1], next[2], next[3], middle);
+    rig_expect_empty(&rig);
 }
 
 /* What a request gets that has begun before the pause is zeroed before its memory goes. */

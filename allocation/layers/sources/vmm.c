@@ -131,11 +131,12 @@ static strata_status_t make_piece(vmm_layer_t *self, const strata_request_t *req
 /* Returns whether the piece may end. If so, look-ups no longer find it. A piece that is registered or has
  * aliases stays. A paused piece has no memory to wait for. No lock is held. */
 static bool may_end(vmm_layer_t *self, uint32_t number) {
-    vmm_piece_t *piece = strata_vmm_piece(self, number);
+    vmm_piece_t *piece = strata_vmm_piece(self, number), *handle = strata_vmm_handle_of(self, piece);
     strata_vmm_lock(self);
-    while (piece->chosen) strata_condition_wait(&self->settled, &self->base.stack->lock, UINT64_MAX);
+    while (handle->chosen) strata_condition_wait(&self->settled, &self->base.stack->lock, UINT64_MAX);
     bool stays = atomic_load(&piece->registered) > 0 || atomic_load(&piece->aliases) > 0;
     if (!stays) strata_vmm_unlist(self, number);
+    handle->ending += piece->of != 0 && !stays;
     if (piece->paused) {
         if (!piece->counts) self->base.stack->figures.paused_bytes -= piece->size;
         piece->paused = false;
@@ -145,8 +146,17 @@ static bool may_end(vmm_layer_t *self, uint32_t number) {
     return !stays;
 }
 
-/* No lock is held. */
-static bool give_back(vmm_layer_t *self, uint32_t number) {
+/* A pause waits for this, since an alias in the middle of its end is neither listed nor gone. No lock is held. */
+static void settle_alias(vmm_layer_t *self, const vmm_piece_t *piece, bool gone) {
+    vmm_piece_t *handle = strata_vmm_piece(self, piece->of);
+    strata_vmm_lock(self);
+    handle->ending--;
+    atomic_fetch_sub(&handle->aliases, gone);
+    strata_condition_broadcast(&self->settled);
+    strata_vmm_unlock(self);
+}
+
+bool strata_vmm_give_back(vmm_layer_t *self, uint32_t number) {
     strata_domain_t *domain = self->base.domain;
     vmm_piece_t *piece = strata_vmm_piece(self, number);
     if (!may_end(self, number)) return false;
@@ -154,10 +164,10 @@ static bool give_back(vmm_layer_t *self, uint32_t number) {
     if (!piece->done) return false;
     uint64_t address = piece->address;
     strata_domain_uncover(domain, address, piece->size);
-    if (!end_piece(self, piece)) return false;
-    strata_vmm_forget_alias(self, piece);
-    if (piece->counts) strata_domain_unbook(domain, piece->size);
-    return true;
+    bool gone = end_piece(self, piece);
+    if (piece->of) settle_alias(self, piece, gone);
+    if (gone && piece->counts) strata_domain_unbook(domain, piece->size);
+    return gone;
 }
 
 /* The lock is held. */
@@ -175,7 +185,7 @@ static void free_record(strata_layer_t *base, strata_record_t *record, strata_ca
     strata_unlocked_t opened = strata_call_unlock(call);
     uint64_t size = strata_record_withdraw(base, record);
     piece->done = record->pool == STRATA_VMM_USERS_ARE_DONE;
-    bool gone = give_back(self, number);
+    bool gone = strata_vmm_give_back(self, number);
     strata_vmm_lock(self);
     record->size = size;
     piece->slot = strata_record_slot(base, record);
@@ -198,14 +208,15 @@ static uint64_t retry_refused(vmm_layer_t *self) {
     uint32_t chain = self->first_refused;
     self->first_refused = 0;
     strata_vmm_unlock(self);
-    for (uint32_t number = chain; number; number = strata_vmm_piece(self, number)->next) (void)give_back(self, number);
+    for (uint32_t number = chain; number; number = strata_vmm_piece(self, number)->next) (void)strata_vmm_give_back(self, number);
     strata_vmm_lock(self);
     /* The remaining pieces go back into the list. */
     uint64_t given = 0;
     for (uint32_t number = chain, next; number; number = next) {
         vmm_piece_t *piece = strata_vmm_piece(self, number);
         next = piece->next;
-        if (!piece->mapped && !piece->physical && !piece->own_range) {
+        /* A handle that was freed while it was paused has nothing to end, but may still have aliases. */
+        if (!piece->listed && !piece->mapped && !piece->physical && !piece->own_range) {
             self->base.stack->figures.quarantined_bytes -= piece->counts ? piece->size : 0;
             given += piece->counts ? piece->size : 0;
             forget(self, number);

@@ -48,17 +48,9 @@ bool strata_vmm_may_end_alias(strata_layer_t *base, uint32_t alias) {
 bool strata_vmm_end_alias(strata_layer_t *base, uint32_t alias) {
     vmm_layer_t *self = (vmm_layer_t *)base;
     vmm_piece_t *piece = strata_vmm_piece(self, alias);
-    strata_vmm_lock(self);
-    while (strata_vmm_handle_of(self, piece)->chosen) strata_condition_wait(&self->settled, &self->base.stack->lock, UINT64_MAX);
-    strata_vmm_unlist(self, alias);
-    strata_vmm_unlock(self);
-    strata_domain_uncover(base->domain, piece->address, piece->size);
-    bool was_mapped = piece->mapped;
-    piece->mapped = was_mapped && !strata_vmm_unmap(base, piece->address, piece->size);
-    bool gone = !piece->mapped;
+    bool gone = strata_vmm_give_back(self, alias);
     strata_vmm_lock(self);
     if (gone) {
-        strata_vmm_forget_alias(self, piece);
         strata_nodes_release(&self->pieces, alias);
     } else {
         piece->next = self->first_refused;

@@ -159,7 +159,11 @@ static uint32_t next_alias(vmm_layer_t *self, uint32_t handle, uint64_t *from) {
  * the device has not, is no longer in the order. */
 static bool unmap_aliases(vmm_layer_t *self, uint32_t handle) {
     uint64_t from = 0;
-    uint32_t gone = 0, aliases = atomic_load(&strata_vmm_piece(self, handle)->aliases);
+    uint32_t gone = 0;
+    strata_vmm_lock(self);
+    while (strata_vmm_piece(self, handle)->ending > 0) strata_condition_wait(&self->settled, &self->base.stack->lock, UINT64_MAX);
+    uint32_t aliases = atomic_load(&strata_vmm_piece(self, handle)->aliases);
+    strata_vmm_unlock(self);
     if (aliases == 0) return true;
     for (uint32_t alias = next_alias(self, handle, &from); alias; alias = next_alias(self, handle, &from)) {
         vmm_piece_t *piece = strata_vmm_piece(self, alias);
@@ -168,14 +172,21 @@ static bool unmap_aliases(vmm_layer_t *self, uint32_t handle) {
     return gone == aliases;
 }
 
+/* A handle that waits for its end has its bytes in quarantine. While they are paused, they are not reserved. */
+static void count_paused_bytes(vmm_layer_t *self, vmm_piece_t *piece, bool paused) {
+    strata_statistics_t *figures = &self->base.stack->figures;
+    strata_vmm_lock(self);
+    piece->counts = !paused;
+    figures->paused_bytes += paused ? piece->size : -piece->size;
+    if (piece->slot) figures->quarantined_bytes -= paused ? piece->size : -piece->size;
+    strata_vmm_unlock(self);
+}
+
 /* Releases the memory to the device. If the device refuses, the memory still counts. */
 static uint64_t release_physical(vmm_layer_t *self, vmm_piece_t *piece) {
     if (!strata_vmm_release_physical(self, piece)) return 0;
-    piece->counts = false;
     strata_domain_unbook(self->base.domain, piece->size);
-    strata_vmm_lock(self);
-    self->base.stack->figures.paused_bytes += piece->size;
-    strata_vmm_unlock(self);
+    count_paused_bytes(self, piece, true);
     return piece->size;
 }
 
@@ -205,10 +216,7 @@ static strata_status_t make_physical(vmm_layer_t *self, vmm_piece_t *piece) {
         return status;
     }
     strata_domain_count(domain, piece->size);
-    piece->counts = true;
-    strata_vmm_lock(self);
-    self->base.stack->figures.paused_bytes -= piece->size;
-    strata_vmm_unlock(self);
+    count_paused_bytes(self, piece, false);
     return STRATA_OK;
 }
 

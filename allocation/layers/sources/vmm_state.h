@@ -30,6 +30,7 @@ typedef struct vmm_piece {
     bool marked, excluded; /* marks of a pause. Under the lock */
     _Atomic bool chosen; /* a pause or resume is in progress with it, and no other thread may end it. Changed under the lock */
     _Atomic bool paused; /* paused: not mapped, and its memory belongs to the device. Changed under the lock */
+    uint32_t ending; /* aliases of its handle that a thread is ending. Under the lock */
     uint32_t peers; /* peers with access to the mapping, one bit each */
     _Atomic uint32_t exported, registered; /* counts of holds. Changed under the lock */
     _Atomic uint32_t aliases; /* of its handle, mapped or paused; it is not released before they end */
@@ -48,7 +49,7 @@ typedef struct vmm_layer {
     strata_nodes_t parts; /* the parts of that range that handles use. Under the lock */
     strata_order_t parts_order; /* these parts, by address */
     uint64_t granularity;
-    strata_condition_t settled; /* signals that no piece is chosen */
+    strata_condition_t settled; /* signals that no piece is chosen, or that the end of an alias has completed */
     uint32_t first_refused; /* the first piece that the device refused to take back; each release offers it again. Under the lock */
     _Atomic uint64_t handles, aliases, moved, ranges, exports, registrations;
 } vmm_layer_t;
@@ -68,11 +69,6 @@ static inline vmm_piece_t *strata_vmm_handle_of(const vmm_layer_t *self, vmm_pie
     return piece->of ? strata_vmm_piece(self, piece->of) : piece;
 }
 
-/* Drops the count of an alias that has ended. Does nothing for other pieces. */
-static inline void strata_vmm_forget_alias(vmm_layer_t *self, const vmm_piece_t *piece) {
-    if (piece->of) atomic_fetch_sub(&strata_vmm_piece(self, piece->of)->aliases, 1);
-}
-
 /* ---- handles next to each other; no lock is held ---- */
 
 strata_status_t strata_vmm_place_adjacent(strata_layer_t *base);
@@ -89,8 +85,10 @@ strata_status_t strata_vmm_give_access(vmm_layer_t *self, uint64_t address, uint
  * later find the piece in the order. */
 strata_status_t strata_vmm_lock_complete(vmm_layer_t *self, uint64_t address, uint64_t size, uint32_t *peers);
 
-/* ---- pieces of a pause; no lock is held ---- */
+/* ---- the parts of a piece; no lock is held ---- */
 
+/* Ends a handle or alias as far as the device allows. Returns true if nothing is left of it. */
+bool strata_vmm_give_back(vmm_layer_t *self, uint32_t number);
 strata_status_t strata_vmm_create_physical(vmm_layer_t *self, vmm_piece_t *piece);
 /* Returns true if the handle was released. */
 bool strata_vmm_release_physical(vmm_layer_t *self, vmm_piece_t *piece);
